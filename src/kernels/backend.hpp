@@ -6,6 +6,7 @@
 #include "tessera/kernels/tensor.hpp"
 
 #include <cstdint>
+#include <span>
 #include <utility>
 #include <vector>
 
@@ -35,6 +36,12 @@ struct ElementOperands {
 };
 using ElementKernel = void (*)(const ElementOperands& operands);
 
+/// Heads of some tokens, x [B, S, H, hd] and y with strides (any, any, hd, 1): turned, or copied.
+struct RopePart {
+  at::Tensor x, y;  ///< the same tensor, or tensors that share nothing
+  bool turns = true;
+};
+
 struct Backend {
   /// x [rows, D] contiguous, weight [D] -> y, rstd [rows].
   std::pair<at::Tensor, at::Tensor> (*rms_norm)(const at::Tensor& x, const at::Tensor& weight,
@@ -46,9 +53,9 @@ struct Backend {
 #define TESSERA_MEMBER(name, Type) ElementKernel name;
   TESSERA_ELEMENT_KERNELS(TESSERA_MEMBER)
 #undef TESSERA_MEMBER
-  /// x [B, S, H, hd] with strides (any, any, hd, 1); y contiguous.
-  void (*rope)(const at::Tensor& x, const at::Tensor& cos, const at::Tensor& sin,
-               const at::Tensor& y, bool inverse);
+  /// At most most_rope_parts parts of the same tokens, in one pass.
+  void (*rope)(std::span<const RopePart> parts, const at::Tensor& cos, const at::Tensor& sin,
+               bool inverse);
   /// labels int64, contiguous.
   void (*row_max)(const RowsOf& logits, const at::Tensor& max);
   void (*sum_exp)(const RowsOf& logits, const at::Tensor& max, const at::Tensor& labels,

@@ -1,20 +1,30 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "tessera/kernels/rope.hpp"
 
+#include <algorithm>
 #include <numbers>
+#include <numeric>
 
 #include "backend.hpp"
 #include "tessera/base/error.hpp"
+#include "tessera/kernels/joined.hpp"
 #include "tessera/kernels/operation.hpp"
 
 namespace tessera::kernels {
 namespace {
 
-at::Tensor rotate(const at::Tensor& x, const at::Tensor& cos, const at::Tensor& sin, bool inverse) {
-  const bool in_place = x.stride(3) == 1 && (x.size(2) == 1 || x.stride(2) == x.size(3));
-  at::Tensor y = at::empty(x.sizes(), x.options());
-  backend_of(x).rope(in_place ? x : x.contiguous(), cos, sin, y, inverse);
-  return y;
+using at::Tensor;
+
+/// `x` [B, S, H, hd], its heads one after the other.
+Tensor with_dense_heads(const Tensor& x) {
+  const bool dense = x.stride(3) == 1 && (x.size(2) == 1 || x.stride(2) == x.size(3));
+  return dense ? x : x.contiguous();
+}
+
+Tensor rotate(const Tensor& x, const Tensor& cos, const Tensor& sin, bool inverse) {
+  const RopePart part{with_dense_heads(x), at::empty(x.sizes(), x.options())};
+  backend_of(x).rope(std::span(&part, 1), cos, sin, inverse);
+  return part.y;
 }
 
 /// Of x, cos and sin.
@@ -28,6 +38,80 @@ struct Rope final : Operation {
     return {rotate(gradients[0], saved[0], saved[1], true), {}, {}};
   }
 };
+
+/// Of queries, keys and values [T, H hd], cos and sin.
+class OfHeads final : public Operation {
+ public:
+  OfHeads(std::int64_t batch, std::int64_t head_dim, bool in_place, bool neighbours)
+      : batch_(batch), head_dim_(head_dim), in_place_(in_place), neighbours_(neighbours) {}
+
+  std::vector<Tensor> forward(Kept& kept, std::span<const Tensor> inputs) override {
+    kept.save({inputs[3], inputs[4]});
+    std::vector<RopePart> parts;
+    for (std::size_t i = 0; i < 2; ++i) {
+      const Tensor x = heads_of(inputs[i]);
+      parts.push_back({x, in_place_ ? x : at::empty(x.sizes(), x.options())});
+    }
+    backend_of(inputs[0]).rope(parts, inputs[3], inputs[4], false);
+    return {parts[0].y.variable_data(), parts[1].y.variable_data(),
+            heads_of(inputs[2]).variable_data()};
+  }
+
+  std::vector<Tensor> backward(Kept& kept, std::vector<Tensor> gradients) override {
+    const auto saved = kept.saved();
+    std::vector<Tensor> of_inputs = memory_like(gradients);
+    std::vector<RopePart> parts;
+    for (std::size_t i = 0; i < of_inputs.size(); ++i)
+      parts.push_back({with_dense_heads(gradients[i]), heads_of(of_inputs[i]), i < 2});
+    backend_of(saved[0]).rope(parts, saved[0], saved[1], true);
+    if (of_inputs.size() == 2) of_inputs.push_back(gradients[2].flatten(2).flatten(0, 1));
+    of_inputs.resize(5);
+    return of_inputs;
+  }
+
+ private:
+  Tensor heads_of(const Tensor& x) const {
+    return x.view({batch_, x.size(0) / batch_, x.size(1) / head_dim_, head_dim_});
+  }
+  /// [T, H hd] for each, together if the inputs are; else for the turned ones alone.
+  std::vector<Tensor> memory_like(const std::vector<Tensor>& heads) const {
+    const std::int64_t tokens = heads[0].size(0) * heads[0].size(1);
+    std::vector<std::int64_t> widths;
+    for (const Tensor& x : heads) widths.push_back(x.size(2) * head_dim_);
+    std::vector<Tensor> memory;
+    if (neighbours_)
+      return columns_of(
+          at::empty({tokens, std::reduce(widths.begin(), widths.end())}, heads[0].options()),
+          widths);
+    for (std::size_t i = 0; i < 2; ++i)
+      memory.push_back(at::empty({tokens, widths[i]}, heads[0].options()));
+    return memory;
+  }
+
+  std::int64_t batch_, head_dim_;
+  bool in_place_, neighbours_;
+};
+
+/// Does nothing but these tensors show their memory?
+bool are_alone(std::span<const Tensor> tensors) {
+  return std::ranges::all_of(tensors, [&](const Tensor& x) {
+    const auto sharing =
+        std::ranges::count_if(tensors, [&x](const Tensor& other) { return other.is_alias_of(x); });
+    return x.use_count() == 1 && std::cmp_equal(x.storage().use_count(), sharing);
+  });
+}
+
+void expect_tables(const Tensor& x, std::int64_t positions, std::int64_t head_dim,
+                   const Tensor& cos, const Tensor& sin) {
+  TESSERA_EXPECT(
+      cos.sizes() == at::IntArrayRef({positions, head_dim / 2}) && cos.sizes() == sin.sizes(),
+      "rope tables do not fit {} positions of head_dim {}", positions, head_dim);
+  TESSERA_EXPECT(cos.scalar_type() == compute_type(x) && sin.scalar_type() == cos.scalar_type() &&
+                     cos.is_contiguous() && sin.is_contiguous() && cos.device() == x.device() &&
+                     sin.device() == x.device(),
+                 "rope tables must be contiguous {} on {}", c10::toString(compute_type(x)),
+                 x.device().str());
+}
 
 /// Llama 3.1's piecewise rule, in the dtype of `frequencies` and in the reference's order of
 /// operations.
@@ -46,15 +130,25 @@ at::Tensor scaled(const at::Tensor& frequencies, const RopeScaling& s) {
 
 at::Tensor rope(const at::Tensor& x, const at::Tensor& cos, const at::Tensor& sin) {
   TESSERA_EXPECT(x.dim() == 4 && x.size(3) % 2 == 0, "rope needs [B, S, H, hd] with an even hd");
-  TESSERA_EXPECT(
-      cos.sizes() == at::IntArrayRef({x.size(1), x.size(3) / 2}) && cos.sizes() == sin.sizes(),
-      "rope tables do not fit {} positions of head_dim {}", x.size(1), x.size(3));
-  TESSERA_EXPECT(cos.scalar_type() == compute_type(x) && sin.scalar_type() == cos.scalar_type() &&
-                     cos.is_contiguous() && sin.is_contiguous() && cos.device() == x.device() &&
-                     sin.device() == x.device(),
-                 "rope tables must be contiguous {} on {}", c10::toString(compute_type(x)),
-                 x.device().str());
+  expect_tables(x, x.size(1), x.size(3), cos, sin);
   return apply(Rope(), {x, cos, sin});
+}
+
+Heads rope_heads(std::vector<at::Tensor> products, std::int64_t batch, std::int64_t head_dim,
+                 const at::Tensor& cos, const at::Tensor& sin) {
+  TESSERA_EXPECT(products.size() == 3 && head_dim % 2 == 0 && batch > 0,
+                 "rope needs queries, keys and values with an even head_dim");
+  for (const at::Tensor& x : products)
+    TESSERA_EXPECT(x.dim() == 2 && x.size(0) == products[0].size(0) && x.size(0) % batch == 0 &&
+                       x.size(1) % head_dim == 0 && x.stride(1) == 1 &&
+                       x.scalar_type() == products[0].scalar_type(),
+                   "rope of heads that do not fit each other");
+  expect_tables(products[0], products[0].size(0) / batch, head_dim, cos, sin);
+  OfHeads operation(batch, head_dim, are_alone(products), are_neighbours(products));
+  products.push_back(cos);
+  products.push_back(sin);
+  const auto made = apply_all(std::make_unique<OfHeads>(std::move(operation)), std::move(products));
+  return {made[0], made[1], made[2]};
 }
 
 at::Tensor rope_frequencies(std::int64_t head_dim, double theta,

@@ -43,9 +43,28 @@ struct RowLabels {
 inline constexpr std::int64_t ignored_row = -100;
 
 /// Positions [0, positions) of one sequence: heads * head_dim elements each, input rows `stride`
-/// apart, output rows contiguous.
+/// apart, output rows `out_stride`.
 struct RopeExtent {
-  std::int64_t positions, heads, head_dim, stride;
+  std::int64_t positions, heads, head_dim, stride, out_stride;
+};
+
+/// Parts that one rotation serves: queries, keys, values.
+inline constexpr int most_rope_parts = 3;
+
+/// One of them: sequences and positions are so many elements apart, heads lie together.
+template <class T>
+struct RopeHeads {
+  const T* x;
+  T* y;
+  std::int64_t heads, x_sequence, x_position, y_sequence, y_position;
+  bool turns;
+};
+
+template <class T>
+struct RopeParts {
+  RopeHeads<T> parts[most_rope_parts];
+  int count;
+  std::int64_t sequences, positions, head_dim;
 };
 
 /// Scalars of an AdamW sweep; see AdamWScalars for their meaning.

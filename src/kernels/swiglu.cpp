@@ -1,8 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "tessera/kernels/swiglu.hpp"
 
+#include <array>
+
 #include "backend.hpp"
 #include "tessera/base/error.hpp"
+#include "tessera/kernels/joined.hpp"
 #include "tessera/kernels/operation.hpp"
 
 namespace tessera::kernels {
@@ -19,12 +22,22 @@ struct Swiglu final : Operation {
 
   std::vector<at::Tensor> backward(Kept& kept, std::vector<at::Tensor> gradients) override {
     const auto saved = kept.saved();
-    at::Tensor dgate = at::empty(saved[0].sizes(), saved[0].options());
-    at::Tensor dup = at::empty(saved[1].sizes(), saved[1].options());
-    backend_of(dgate).swiglu_backward(
+    std::vector<at::Tensor> made = memory_like(saved);
+    backend_of(made[0]).swiglu_backward(
         {{rows_of(gradients[0]), rows_of(saved[0]), rows_of(saved[1])},
-         {rows_of(dgate), rows_of(dup)}});
-    return {dgate, dup};
+         {rows_of(made[0]), rows_of(made[1])}});
+    return made;
+  }
+
+ private:
+  /// Columns of one matrix, if the inputs are.
+  static std::vector<at::Tensor> memory_like(const std::vector<at::Tensor>& gate_up) {
+    const at::Tensor& gate = gate_up[0];
+    if (gate.dim() != 2 || !are_neighbours(gate_up))
+      return {at::empty(gate.sizes(), gate.options()), at::empty(gate.sizes(), gate.options())};
+    const std::int64_t width = gate.size(1);
+    return columns_of(at::empty({gate.size(0), 2 * width}, gate.options()),
+                      std::array{width, width});
   }
 };
 

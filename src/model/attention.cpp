@@ -25,18 +25,20 @@ CellFunction CellMaker::projections(bool biased) const {
           normed = shape_.qk_norm](Flow& flow, const CellContext& context) {
     std::vector<Tensor> qkv =
         context.operations->products(flow.take(Slot::h), context.weights.first(3));
-    for (std::size_t i = 0; i < 3; ++i) {
-      if (biased) qkv[i] = qkv[i] + context.weights[3 + i].value;
-      qkv[i] = qkv[i].view({context.batch, -1, qkv[i].size(1) / hd, hd});
+    for (std::size_t i = 0; biased && i < 3; ++i) qkv[i] = qkv[i] + context.weights[3 + i].value;
+    for (std::size_t i = 0; normed && i < 2; ++i) {
+      const Tensor heads = qkv[i].view({qkv[i].size(0), -1, hd});
+      qkv[i] =
+          kernels::rms_norm(heads, context.weights[(biased ? 6 : 3) + i].value, eps).flatten(1);
     }
-    for (std::size_t i = 0; normed && i < 2; ++i)
-      qkv[i] = kernels::rms_norm(qkv[i], context.weights[(biased ? 6 : 3) + i].value, eps);
-    const std::int64_t positions = qkv[0].size(1);
-    const Tensor cos = context.rows_of(angles->cos, positions),
-                 sin = context.rows_of(angles->sin, positions);
-    flow[Slot::q] = kernels::rope(qkv[0], cos, sin);
-    flow[Slot::k] = kernels::rope(qkv[1], cos, sin);
-    flow[Slot::v] = qkv[2];
+    if (normed) qkv[2] = qkv[2].contiguous();  // lets go of what the norms have copied
+    const std::int64_t positions = qkv[0].size(0) / context.batch;
+    kernels::Heads heads = kernels::rope_heads(std::move(qkv), context.batch, hd,
+                                               context.rows_of(angles->cos, positions),
+                                               context.rows_of(angles->sin, positions));
+    flow[Slot::q] = std::move(heads.queries);
+    flow[Slot::k] = std::move(heads.keys);
+    flow[Slot::v] = std::move(heads.values);
   };
 }
 

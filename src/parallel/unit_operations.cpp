@@ -35,6 +35,10 @@ std::vector<Tensor> UnitOperations::products(const Tensor& x,
     return {reduced_product(x, weights[0], *chunks)};
   }
   std::vector<Tensor> results = inner_.products(x, weights);
+  if (!remakes || std::ranges::none_of(weights, [this](const auto& each) { return remade(each); }))
+    return results;
+  // Memory is given back as a whole, so each has its own.
+  for (Tensor& result : results) result = result.contiguous();
   for (std::size_t i = 0; i < weights.size(); ++i)
     if (remade(weights[i])) remakable(results[i], inner_.product_again(x, weights[i]));
   return results;

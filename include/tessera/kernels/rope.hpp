@@ -7,6 +7,7 @@
 
 #include <cstdint>
 #include <optional>
+#include <vector>
 
 namespace tessera::kernels {
 
@@ -15,6 +16,18 @@ namespace tessera::kernels {
 /// Differentiable in x: the gradient is rotated back. x may be a view whose heads lie together (a
 /// part of a packed wqkv result); the result is contiguous.
 at::Tensor rope(const at::Tensor& x, const at::Tensor& cos, const at::Tensor& sin);
+
+/// [B, S, H, hd] each.
+struct Heads {
+  at::Tensor queries, keys, values;
+};
+
+/// What attention takes of the products [B S, H hd] of queries, keys and values: rope() of the
+/// first two, in one pass. The products are taken over: no memory is needed for the result where
+/// nothing else shows theirs. If they are neighbouring columns of one matrix, so are their
+/// gradients.
+Heads rope_heads(std::vector<at::Tensor> products, std::int64_t batch, std::int64_t head_dim,
+                 const at::Tensor& cos, const at::Tensor& sin);
 
 /// Llama 3.1's scaling: wavelengths above original/low are divided by factor, those below
 /// original/high are kept.

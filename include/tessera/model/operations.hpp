@@ -36,7 +36,8 @@ struct Attention {
 class Operations {
  public:
   virtual ~Operations() = default;
-  /// x [T, in] times the transpose of each weight [out, in]: [T, out] each.
+  /// x [T, in] times the transpose of each weight [out, in]: [T, out] each, which may be columns of
+  /// one matrix.
   virtual std::vector<at::Tensor> products(const at::Tensor& x,
                                            std::span<const Weight> weights) const;
   /// What computes product(x, weight) again, without a graph; it may outlive this, but no weight.

@@ -56,6 +56,11 @@ at::Tensor WeightGradients::now_or_later(const at::Tensor& weight, Compute compu
 /// same bits either way.
 at::Tensor linear(const at::Tensor& x, const at::Tensor& weight, WeightGradients& gradients);
 
+/// The same for each of these weights [out_i, in], in one product. The results are neighbouring
+/// columns of one matrix; gradients that are such are read where they are.
+std::vector<at::Tensor> linears(const at::Tensor& x, std::vector<at::Tensor> weights,
+                                WeightGradients& gradients);
+
 /// The same for rows that are sorted by expert: kernels::grouped_mm with weight [experts, out, in].
 at::Tensor expert_linear(const at::Tensor& x, const at::Tensor& weight, const at::Tensor& counts,
                          WeightGradients& gradients);

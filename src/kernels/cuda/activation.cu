@@ -55,49 +55,77 @@ void elements(const char* name, const ElementRows<T>& rows, Extent extent, cudaS
       : packs_of_elements<1, Kernel>(name, rows, extent, stream);
 }
 
-/// Operands of one rotation: `batch` sequences, the input's batch_stride apart.
+/// What a part touches, of what lies `sequence` and `position` elements apart.
 template <class T>
-struct Rotation {
-  const T* x;
-  const Compute<T>*cos, *sin;
-  T* y;
-  RopeExtent extent;
-  std::int64_t batch, batch_stride;
-  Compute<T> sign;
-};
+Operand heads_of(const RopeParts<T>& all, const RopeHeads<T>& part, const T* data,
+                 std::int64_t sequence, std::int64_t position) {
+  Operand heads = reads(Rows<const T>{data, position}, {all.positions, part.heads * all.head_dim});
+  heads.groups = all.sequences;
+  heads.group_stride = sequence * static_cast<std::int64_t>(sizeof(T));
+  return heads;
+}
 
 template <class T>
-Operand rotated_rows(const Rotation<T>& r, std::int64_t width) {
-  Operand x = reads(Rows<const T>{r.x, r.extent.stride}, {r.extent.positions, width});
-  x.groups = r.batch;
-  x.group_stride = r.batch_stride * static_cast<std::int64_t>(sizeof(T));
-  return x;
+std::vector<Operand> rope_operands(const RopeParts<T>& all) {
+  std::vector<Operand> operands;
+  for (int k = 0; k < all.count; ++k) {
+    const RopeHeads<T>& part = all.parts[k];
+    if (part.x != part.y)
+      operands.push_back(heads_of(all, part, part.x, part.x_sequence, part.x_position));
+    operands.push_back(written(heads_of<T>(all, part, part.y, part.y_sequence, part.y_position)));
+  }
+  return operands;
+}
+
+template <int size, class T>
+__device__ Pack<T, size> turned(const Pack<T, size>& v, const Compute<T>* cos,
+                                const Compute<T>* sin, Compute<T> sign) {
+  using C = Compute<T>;
+  Pack<T, size> result;
+  for (int k = 0; k < size; k += 2) {
+    const C c = cos[k / 2], s = sign * sin[k / 2];
+    const C a = wide(v.items[k]), b = wide(v.items[k + 1]);
+    result.items[k] = narrow<T>(fma(a, c, -(b * s)));
+    result.items[k + 1] = narrow<T>(fma(b, c, a * s));
+  }
+  return result;
 }
 
 template <int size, bool aligned, class T>
-void rotate(const Rotation<T>& r, cudaStream_t stream) {
-  using C = Compute<T>;
-  const std::int64_t width = r.extent.heads * r.extent.head_dim,
-                     rows = r.batch * r.extent.positions;
-  const std::int64_t angles = r.extent.positions * r.extent.head_dim / 2;
+void rotate(const RopeParts<T>& all, const Compute<T>* cos, const Compute<T>* sin, Compute<T> sign,
+            cudaStream_t stream) {
+  std::int64_t width = 0;
+  for (int k = 0; k < all.count; ++k) width += all.parts[k].heads * all.head_dim;
   const auto body = [=] __device__(std::int64_t row, std::int64_t i) {
-    const std::int64_t position = row % r.extent.positions;
-    const std::int64_t angle = (position * r.extent.head_dim + i % r.extent.head_dim) / 2;
-    const auto v = load<size, aligned>(r.x + row / r.extent.positions * r.batch_stride +
-                                       position * r.extent.stride + i);
-    Pack<T, size> result;
-    for (int k = 0; k < size; k += 2) {
-      const C c = r.cos[angle + k / 2], s = r.sign * r.sin[angle + k / 2];
-      const C a = wide(v.items[k]), b = wide(v.items[k + 1]);
-      result.items[k] = narrow<T>(fma(a, c, -(b * s)));
-      result.items[k + 1] = narrow<T>(fma(b, c, a * s));
-    }
-    store<size, aligned>(r.y + row * width + i, result);
+    int k = 0;
+    for (; i >= all.parts[k].heads * all.head_dim; ++k) i -= all.parts[k].heads * all.head_dim;
+    const RopeHeads<T>& part = all.parts[k];
+    const std::int64_t sequence = row / all.positions, position = row % all.positions;
+    const std::int64_t angle = (position * all.head_dim + i % all.head_dim) / 2;
+    const auto v =
+        load<size, aligned>(part.x + sequence * part.x_sequence + position * part.x_position + i);
+    T* const to = part.y + sequence * part.y_sequence + position * part.y_position + i;
+    store<size, aligned>(to, part.turns ? turned(v, cos + angle, sin + angle, sign) : v);
   };
-  for_packs<size>("rope", {rows, width}, stream,
-                  {rotated_rows(r, width), reads(r.cos, angles), reads(r.sin, angles),
-                   writes(r.y, rows * width)},
+  std::vector<Operand> operands = rope_operands(all);
+  const std::int64_t angles = all.positions * all.head_dim / 2;
+  operands.push_back(reads(cos, angles));
+  operands.push_back(reads(sin, angles));
+  for_packs<size>("rope", {all.sequences * all.positions, width}, stream, std::move(operands),
                   body);
+}
+
+/// Whether all heads can be moved `size` elements at a time.
+template <class T>
+bool heads_fit(int size, const RopeParts<T>& all) {
+  bool fit = all.head_dim % size == 0;
+  for (int k = 0; k < all.count; ++k) {
+    const RopeHeads<T>& part = all.parts[k];
+    fit =
+        fit && part.x_sequence % size == 0 && part.y_sequence % size == 0 &&
+        rows_fit(size, all.head_dim, rows(part.x, part.x_position), rows(part.y, part.y_position));
+  }
+  return fit;
 }
 
 }  // namespace
@@ -114,22 +142,16 @@ TESSERA_ELEMENT_KERNELS(TESSERA_LAUNCHER)
 #undef TESSERA_LAUNCHER
 
 template <class T>
-void rope(const T* x, const Compute<T>* cos, const Compute<T>* sin, T* y, RopeExtent extent,
-          std::int64_t batch, std::int64_t batch_stride, bool inverse, cudaStream_t stream) {
+void rope(const RopeParts<T>& parts, const Compute<T>* cos, const Compute<T>* sin, bool inverse,
+          cudaStream_t stream) {
   constexpr int size = pack_size<T>;
-  const Rotation<T> rotation{x,      cos,   sin,          y,
-                             extent, batch, batch_stride, Compute<T>(inverse ? -1 : 1)};
-  const std::int64_t width = extent.heads * extent.head_dim;
-  if (extent.head_dim % size == 0 && batch_stride % size == 0 &&
-      rows_fit(size, width, rows(x, extent.stride), rows(y, width)))
-    rotate<size, true>(rotation, stream);
-  else
-    rotate<2, false>(rotation, stream);
+  const auto sign = Compute<T>(inverse ? -1 : 1);
+  heads_fit(size, parts) ? rotate<size, true>(parts, cos, sin, sign, stream)
+                         : rotate<2, false>(parts, cos, sin, sign, stream);
 }
 
-#define TESSERA_INSTANTIATE(T)                                                                     \
-  template void rope(const T*, const Compute<T>*, const Compute<T>*, T*, RopeExtent, std::int64_t, \
-                     std::int64_t, bool, cudaStream_t);
+#define TESSERA_INSTANTIATE(T) \
+  template void rope(const RopeParts<T>&, const Compute<T>*, const Compute<T>*, bool, cudaStream_t);
 TESSERA_FOR_TYPES(TESSERA_INSTANTIATE)
 
 }  // namespace tessera::kernels::device

@@ -80,13 +80,23 @@ std::pair<at::Tensor, at::Tensor> rms_norm_backward(const at::Tensor& dy, const 
 TESSERA_ELEMENT_KERNELS(TESSERA_ON_TENSORS)
 #undef TESSERA_ON_TENSORS
 
-void rope(const at::Tensor& x, const at::Tensor& cos, const at::Tensor& sin, const at::Tensor& y,
+template <class T>
+RopeParts<T> typed_parts(std::span<const RopePart> parts) {
+  const at::Tensor& first = parts.front().x;
+  RopeParts<T> typed{{}, 0, first.size(0), first.size(1), first.size(3)};
+  for (const auto& [x, y, turns] : parts)
+    typed.parts[typed.count++] = {const_pointer<T>(x), pointer<T>(y), x.size(2),   x.stride(0),
+                                  x.stride(1),         y.stride(0),   y.stride(1), turns};
+  return typed;
+}
+
+void rope(std::span<const RopePart> parts, const at::Tensor& cos, const at::Tensor& sin,
           bool inverse) {
-  with_type(x.scalar_type(), [&]<class T>(T) {
+  TESSERA_EXPECT(parts.size() <= most_rope_parts, "{} parts of a rotation", parts.size());
+  with_type(parts.front().x.scalar_type(), [&]<class T>(T) {
     using C = Compute<T>;
-    device::rope(const_pointer<T>(x), const_pointer<C>(cos), const_pointer<C>(sin), pointer<T>(y),
-                 {x.size(1), x.size(2), x.size(3), x.stride(1)}, x.size(0), x.stride(0), inverse,
-                 stream_of(x));
+    device::rope(typed_parts<T>(parts), const_pointer<C>(cos), const_pointer<C>(sin), inverse,
+                 stream_of(cos));
   });
 }
 

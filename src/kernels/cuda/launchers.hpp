@@ -30,10 +30,9 @@ void rms_norm_backward(const T* dy, const T* x, const T* weight, const Compute<T
   void name(const ElementRows<T>& rows, Extent extent, cudaStream_t stream);
 TESSERA_ELEMENT_KERNELS(TESSERA_LAUNCHER)
 #undef TESSERA_LAUNCHER
-/// `batch` sequences, input sequences batch_stride apart.
 template <class T>
-void rope(const T* x, const Compute<T>* cos, const Compute<T>* sin, T* y, RopeExtent extent,
-          std::int64_t batch, std::int64_t batch_stride, bool inverse, cudaStream_t stream);
+void rope(const RopeParts<T>& parts, const Compute<T>* cos, const Compute<T>* sin, bool inverse,
+          cudaStream_t stream);
 template <class T>
 void row_max(Rows<const T> logits, Compute<T>* max, Extent extent, cudaStream_t stream);
 template <class T>

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "host/activations.hpp"
 
+#include <algorithm>
+
 #include "host/run.hpp"
 
 namespace tessera::kernels::host {
@@ -14,6 +16,34 @@ at::Tensor sum_of_blocks(const at::Tensor& partial) {
   at::Tensor total = partial[0];
   for (std::int64_t block = 1; block < partial.size(0); ++block) total.add_(partial[block]);
   return total;
+}
+
+/// Positions [first, first + count) of a sequence.
+struct RowsOfSequence {
+  std::int64_t sequence, first, count;
+  std::int64_t in(const at::Tensor& x) const {
+    return sequence * x.stride(0) + first * x.stride(1);
+  }
+};
+
+template <class T>
+void turn_heads(const RopePart& part, const RowsOfSequence& rows, const at::Tensor& cos,
+                const at::Tensor& sin, bool inverse) {
+  const at::Tensor &x = part.x, &y = part.y;
+  const std::int64_t angles = rows.first * x.size(3) / 2;
+  functions_of(T{}).rope(const_pointer<T>(x) + rows.in(x), const_pointer<Compute<T>>(cos) + angles,
+                         const_pointer<Compute<T>>(sin) + angles, pointer<T>(y) + rows.in(y),
+                         {rows.count, x.size(2), x.size(3), x.stride(1), y.stride(1)},
+                         inverse ? -1 : 1);
+}
+
+template <class T>
+void copy_heads(const RopePart& part, const RowsOfSequence& rows) {
+  const T* from = const_pointer<T>(part.x) + rows.in(part.x);
+  T* to = pointer<T>(part.y) + rows.in(part.y);
+  for (std::int64_t i = 0; i < rows.count; ++i)
+    std::copy_n(from + i * part.x.stride(1), part.x.size(2) * part.x.size(3),
+                to + i * part.y.stride(1));
 }
 
 }  // namespace
@@ -56,21 +86,19 @@ std::pair<at::Tensor, at::Tensor> rms_norm_backward(const at::Tensor& dy, const 
   return {dx, sum_of_blocks(partial).to(weight.scalar_type())};
 }
 
-void rope(const at::Tensor& x, const at::Tensor& cos, const at::Tensor& sin, const at::Tensor& y,
+void rope(std::span<const RopePart> parts, const at::Tensor& cos, const at::Tensor& sin,
           bool inverse) {
-  const std::int64_t seq = x.size(1), heads = x.size(2), head_dim = x.size(3),
-                     row = heads * head_dim;
-  with_type(x.scalar_type(), [&]<class T>(T t) {
-    for_rows(x.size(0) * seq, row, [&](std::int64_t first, std::int64_t count) {
-      for (std::int64_t at = first; at < first + count;) {
-        const std::int64_t batch = at / seq, position = at % seq;
-        const std::int64_t positions = std::min(seq - position, first + count - at);
-        functions_of(t).rope(const_pointer<T>(x) + batch * x.stride(0) + position * x.stride(1),
-                             const_pointer<Compute<T>>(cos) + position * head_dim / 2,
-                             const_pointer<Compute<T>>(sin) + position * head_dim / 2,
-                             pointer<T>(y) + at * row, {positions, heads, head_dim, x.stride(1)},
-                             inverse ? -1 : 1);
-        at += positions;
+  const at::Tensor& first = parts.front().x;
+  const std::int64_t seq = first.size(1);
+  std::int64_t width = 0;
+  for (const RopePart& part : parts) width += part.x.size(2) * part.x.size(3);
+  with_type(first.scalar_type(), [&]<class T>(T) {
+    for_rows(first.size(0) * seq, width, [&](std::int64_t begin, std::int64_t count) {
+      for (std::int64_t at = begin; at < begin + count;) {
+        const RowsOfSequence rows{at / seq, at % seq, std::min(seq - at % seq, begin + count - at)};
+        for (const RopePart& part : parts)
+          part.turns ? turn_heads<T>(part, rows, cos, sin, inverse) : copy_heads<T>(part, rows);
+        at += rows.count;
       }
     });
   });

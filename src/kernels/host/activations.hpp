@@ -11,7 +11,7 @@ std::pair<at::Tensor, at::Tensor> rms_norm(const at::Tensor& x, const at::Tensor
 std::pair<at::Tensor, at::Tensor> rms_norm_backward(const at::Tensor& dy, const at::Tensor& x,
                                                     const at::Tensor& weight,
                                                     const at::Tensor& rstd);
-void rope(const at::Tensor& x, const at::Tensor& cos, const at::Tensor& sin, const at::Tensor& y,
+void rope(std::span<const RopePart> parts, const at::Tensor& cos, const at::Tensor& sin,
           bool inverse);
 void row_max(const RowsOf& logits, const at::Tensor& max);
 void sum_exp(const RowsOf& logits, const at::Tensor& max, const at::Tensor& labels,

@@ -27,12 +27,13 @@ TESSERA_HD void spread_angles(const C* cos, const C* sin, C sign, std::int64_t c
   }
 }
 
+/// y may be x.
 template <class T>
 void rope(const T* x, const Compute<T>* cos, const Compute<T>* sin, T* y, RopeExtent extent,
           Compute<T> sign) {
   Compute<T> cosines[rope_block], sines[rope_block];
   for (std::int64_t position = 0; position < extent.positions;
-       ++position, x += extent.stride, y += extent.heads * extent.head_dim) {
+       ++position, x += extent.stride, y += extent.out_stride) {
     const std::int64_t angles = position * extent.head_dim / 2;
     for (std::int64_t begin = 0; begin < extent.head_dim; begin += rope_block) {
       const std::int64_t count =

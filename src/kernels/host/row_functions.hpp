@@ -20,7 +20,7 @@ struct RowFunctions {
 #define TESSERA_MEMBER(name, Type) void (*name)(const ElementRows<T>& rows, Extent extent);
   TESSERA_ELEMENT_KERNELS(TESSERA_MEMBER)
 #undef TESSERA_MEMBER
-  /// sign +1 rotates forward, -1 back.
+  /// sign +1 rotates forward, -1 back; y may be x.
   void (*rope)(const T* x, const C* cos, const C* sin, T* y, RopeExtent extent, C sign);
   void (*row_max)(Rows<const T> logits, C* max, Extent extent);
   void (*sum_exp)(Rows<const T> logits, const C* max, RowLabels labels, C* sum, C* target,

@@ -78,7 +78,7 @@ void rope(const T* x, const Compute<T>* cos, const Compute<T>* sin, T* y, RopeEx
         const C *const cosines = cos + position * pairs, *const sines = sin + position * pairs;
         Kokkos::parallel_for(Kokkos::TeamThreadRange(team, extent.heads), [=](std::int64_t head) {
           const T* const in = x + position * extent.stride + head * extent.head_dim;
-          T* const out = y + (position * extent.heads + head) * extent.head_dim;
+          T* const out = y + position * extent.out_stride + head * extent.head_dim;
           Kokkos::parallel_for(Kokkos::ThreadVectorRange(team, pairs), [=](std::int64_t i) {
             const C a = wide(in[2 * i]), b = wide(in[2 * i + 1]), s = sign * sines[i];
             out[2 * i] = narrow<T>(fma(a, cosines[i], b * -s));

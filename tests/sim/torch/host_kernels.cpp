@@ -80,10 +80,17 @@ void run_elements(const char* name, kernels::ElementKernel on_host,
   kernel.issue([on_host, twins = std::move(twins)] { on_host(twins); });
 }
 
-void rope(const Tensor& x, const Tensor& cos, const Tensor& sin, const Tensor& y, bool inverse) {
-  HostKernel kernel("rope", x);
-  kernel.issue([x = kernel.reads(x), cos = kernel.reads(cos), sin = kernel.reads(sin),
-                y = kernel.writes(y), inverse] { host_backend.rope(x, cos, sin, y, inverse); });
+void rope(std::span<const kernels::RopePart> parts, const Tensor& cos, const Tensor& sin,
+          bool inverse) {
+  HostKernel kernel("rope", cos);
+  std::vector<kernels::RopePart> twins;
+  for (const auto& [x, y, turns] : parts) {
+    const Tensor to = kernel.writes(y);
+    twins.push_back({x.is_same(y) ? to : kernel.reads(x), to, turns});
+  }
+  kernel.issue([twins, cos = kernel.reads(cos), sin = kernel.reads(sin), inverse] {
+    host_backend.rope(twins, cos, sin, inverse);
+  });
 }
 
 void row_max(const RowsOf& logits, const Tensor& max) {

@@ -98,9 +98,9 @@ TYPED_TEST(Kokkos, RopeHasTheBitsOfSse) {
   const auto cos = some<C>(positions * head_dim / 2), sin = some<C>(positions * head_dim / 2);
   for (const C sign : {C(1), C(-1)}) {
     const auto turned = [&](const RowFunctions<T>& table) {
-      std::vector<T> y(x.size());
+      std::vector<T> y(x.size() + 3 * positions);
       table.rope(x.data(), cos.data(), sin.data(), y.data(),
-                 {positions, heads, head_dim, heads * head_dim}, sign);
+                 {positions, heads, head_dim, heads * head_dim, heads * head_dim + 3}, sign);
       return y;
     };
     EXPECT_TRUE(same_bits(turned(this->kokkos), turned(sse_of<T>())));

@@ -1,7 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "tessera/kernels/swiglu.hpp"
 
+#include <array>
+
 #include "tessera/base/error.hpp"
+#include "tessera/kernels/joined.hpp"
 #include "twin.hpp"
 
 namespace tessera::kernels::test {
@@ -24,6 +27,24 @@ TEST(Swiglu, ReadsViewsInPlaceAndTransposedOnesToo) {
                         swiglu(halves[0].contiguous(), halves[1].contiguous())));
   const auto t = both.transpose(0, 1);
   EXPECT_TRUE(at::equal(swiglu(t, t), swiglu(t.contiguous(), t.contiguous())));
+}
+
+TEST(Swiglu, GradientsOfHalvesAreHalves) {
+  for (const auto dtype : dtypes)
+    for (const std::int64_t width : {1, 13, 96}) {
+      auto halves = columns_of(random({7, 2 * width}, dtype), std::array{width, width});
+      std::vector<at::Tensor> apart;
+      for (const at::Tensor& half : halves)
+        apart.push_back(half.clone(at::MemoryFormat::Contiguous));
+      const at::Tensor dy = random({7, width}, dtype);
+      const auto gradients = [&](std::vector<at::Tensor>& in) {
+        for (at::Tensor& x : in) x.requires_grad_();
+        return torch::autograd::grad({swiglu(in[0], in[1])}, in, {dy});
+      };
+      const auto of_halves = gradients(halves), wanted = gradients(apart);
+      EXPECT_TRUE(are_neighbours(of_halves));
+      for (std::size_t i = 0; i < 2; ++i) EXPECT_TRUE(at::equal(of_halves[i], wanted[i]));
+    }
 }
 
 TEST(Swiglu, KeepsTheEdges) {

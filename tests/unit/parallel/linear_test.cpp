@@ -3,6 +3,8 @@
 
 #include <gtest/gtest.h>
 
+#include <numeric>
+
 #include "tessera/kernels/grouped_mm.hpp"
 
 namespace tessera::parallel {
@@ -69,6 +71,65 @@ TEST(Linear, ExpertsToo) {
   for (const Gradients& each : {at_once, later}) {
     EXPECT_TRUE(at::equal(each.x, expected.x));
     EXPECT_TRUE(at::equal(each.weight, expected.weight));
+  }
+}
+
+/// Weights of `rows` in one memory, or apart.
+std::vector<Tensor> weights_of(const std::vector<std::int64_t>& rows, bool together) {
+  at::manual_seed(3);
+  const Tensor memory = at::randn({std::reduce(rows.begin(), rows.end()), 5}, at::kDouble);
+  std::vector<Tensor> weights;
+  for (const Tensor& part : memory.split_with_sizes(rows))
+    weights.push_back((together ? part.variable_data() : part.clone()).requires_grad_());
+  return weights;
+}
+
+TEST(Linears, EqualLinearOfEachAtOnceAndLater) {
+  WeightGradients gradients;
+  const Tensor data = at::randn({6, 5}, at::kDouble), dy = at::randn({6, 9}, at::kDouble);
+  const std::vector<std::int64_t> rows{4, 2, 3};
+  const auto run = [&](bool together, auto product) {
+    Tensor x = data.clone().requires_grad_();
+    std::vector<Tensor> weights = weights_of(rows, together);
+    weights[1].mutable_grad() = at::ones_like(weights[1]);
+    at::cat(product(x, weights), 1).backward(dy);
+    for (const auto& compute : gradients.take()) compute();
+    std::vector<Tensor> found{x.grad()};
+    for (const Tensor& weight : weights) found.push_back(weight.grad());
+    return found;
+  };
+  const auto ours = [&](const Tensor& x, const std::vector<Tensor>& weights) {
+    return linears(x, weights, gradients);
+  };
+  const auto expected = run(false, [](const Tensor& x, const std::vector<Tensor>& weights) {
+    std::vector<Tensor> products;
+    for (const Tensor& weight : weights) products.push_back(at::linear(x, weight));
+    return products;
+  });
+  const auto at_once = run(true, ours);
+  for (const bool together : {true, false}) {
+    gradients.put_off();
+    const auto later = run(together, ours);
+    for (std::size_t i = 0; i < expected.size(); ++i) {
+      EXPECT_TRUE(at_once[i].allclose(expected[i], 1e-14, 1e-14)) << i;
+      EXPECT_TRUE(at::equal(later[i], at_once[i])) << i;
+    }
+  }
+}
+
+TEST(Linears, LeaveFrozenWeightsAlone) {
+  WeightGradients gradients;
+  for (const bool later : {false, true}) {
+    std::vector<Tensor> weights = weights_of({4, 2}, true);
+    weights[0].requires_grad_(false);
+    const Tensor x = at::randn({6, 5}, at::kDouble).requires_grad_();
+    if (later) gradients.put_off();
+    at::cat(linears(x, weights, gradients), 1).sum().backward();
+    const auto work = gradients.take();
+    EXPECT_EQ(work.size(), later ? 1u : 0u);
+    for (const auto& compute : work) compute();
+    EXPECT_FALSE(weights[0].grad().defined());
+    EXPECT_TRUE(weights[1].grad().allclose(x.detach().sum(0).expand({2, 5})));
   }
 }
 
