@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "tessera/kernels/joined.hpp"
 
+#include <ATen/ops/_chunk_cat.h>
+#include <ATen/ops/split_with_sizes_copy.h>
+
 #include <algorithm>
 
 #include "tessera/base/error.hpp"
@@ -76,6 +79,19 @@ std::vector<Tensor> columns_of(const Tensor& matrix, std::span<const std::int64_
     begin += width;
   }
   return columns;
+}
+
+void copy_columns(const Tensor& matrix, std::span<const Tensor> parts) {
+  const at::NoGradGuard no_grad;
+  std::vector<std::int64_t> widths;
+  for (const Tensor& part : parts) widths.push_back(part.size(1));
+  at::split_with_sizes_copy_out({parts.data(), parts.size()}, matrix, widths, 1);
+}
+
+void copy_runs(const Tensor& into, std::span<const Tensor> tensors) {
+  const at::NoGradGuard no_grad;
+  Tensor out = into;
+  at::_chunk_cat_out(out, {tensors.data(), tensors.size()}, 0, into.size(0));
 }
 
 }  // namespace tessera::kernels

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 
+#include "tessera/kernels/joined.hpp"
 #include "tessera/parallel/tensor_buffer.hpp"
 #include "tessera/plan/stage_units.hpp"
 
@@ -66,6 +67,19 @@ void GradientBucket::add_leaf(ShardedParam& param, const Tensor& flat, bool firs
   param.leaf.mutable_grad() = Tensor();
 }
 
+/// All in one launch, where they fill `flat`. On the host it would take a copy more.
+bool GradientBucket::copy_leaves(const Tensor& flat) {
+  if (flat.is_cpu() || !is_dense(group_)) return false;
+  std::vector<Tensor> gradients;
+  for (const ShardedParam& param : group_.params()) {
+    if (!param.leaf.grad().defined()) return false;
+    gradients.push_back(param.leaf.grad().reshape(param.place.shared_shape()));
+  }
+  kernels::copy_runs(flat, gradients);
+  for (ShardedParam& param : group_.params()) param.leaf.mutable_grad() = Tensor();
+  return true;
+}
+
 bool GradientBucket::add(std::int64_t microbatch) {
   at::NoGradGuard no_grad;
   PartialSums::Place place{flat_.view({1, -1}), !reduced_};
@@ -73,7 +87,8 @@ bool GradientBucket::add(std::int64_t microbatch) {
     reduced_ = true;
   else
     place = partials_.of(microbatch);
-  for (ShardedParam& param : group_.params()) add_leaf(param, place.flat, place.first);
+  if (!place.first || !copy_leaves(place.flat))
+    for (ShardedParam& param : group_.params()) add_leaf(param, place.flat, place.first);
   --pending_;
   return pending_ % users_ == 0;
 }

@@ -49,6 +49,7 @@ class GradientBucket {
 
  private:
   bool adds_in_place() const;
+  bool copy_leaves(const at::Tensor& flat);
   void add_leaf(ShardedParam& param, const at::Tensor& flat, bool first);
   void land_reduced();
   void start_sum(comm::Communicator& over);

@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "tessera/base/error.hpp"
+#include "tessera/kernels/joined.hpp"
 #include "tessera/kernels/torch_internal.hpp"
 #include "tessera/parallel/tensor_buffer.hpp"
 #include "tessera/plan/stage_units.hpp"
@@ -89,6 +90,12 @@ int find(const std::vector<ShardedParam>& params, const model::ParamSpec* spec) 
   return found == params.end() ? -1 : static_cast<int>(found - params.begin());
 }
 
+bool is_dense(const ShardGroup& group) {
+  std::int64_t elements = 0;
+  for (const ShardedParam& param : group.params()) elements += param.chunk_elements();
+  return elements == group.chunk_elements();
+}
+
 void ShardGroup::start_unshard() {
   if (weights_ != Weights::freed) return;
   weights_ = Weights::gathering;
@@ -133,10 +140,14 @@ void ShardGroup::copy_out() {
   at::NoGradGuard no_grad;
   if (fsdp_.size() == 1) return take_over();
   kernels::restore_storage(weights_memory_, static_cast<std::size_t>(gathered_bytes()));
-  for (ShardedParam& param : params_) {
-    const std::int64_t chunk = param.chunk_elements();
-    param.storage.view({fsdp_.size(), chunk}).copy_(gather_out_.narrow(1, param.flat_begin, chunk));
-  }
+  std::vector<Tensor> parts;
+  for (const ShardedParam& param : params_)
+    parts.push_back(param.storage.view({fsdp_.size(), param.chunk_elements()}));
+  if (is_dense(*this))
+    kernels::copy_columns(gather_out_, parts);
+  else
+    for (std::size_t i = 0; i < parts.size(); ++i)
+      parts[i].copy_(gather_out_.narrow(1, params_[i].flat_begin, parts[i].size(1)));
   gather_in_ = gather_out_ = upload_.staged = Tensor();
 }
 

@@ -151,6 +151,9 @@ class ShardGroup {
   GatherCount gather_count_;
 };
 
+/// Have its flat buffers no gaps?
+bool is_dense(const ShardGroup& group);
+
 /// Index of `spec` among `params`, -1 if it is not there.
 int find(const std::vector<ShardedParam>& params, const model::ParamSpec* spec);
 

@@ -132,9 +132,10 @@ TORCH_LIBRARY_IMPL(aten, CUDA, m) {
   m.impl("view_as_complex", &at::native::view_as_complex);
   m.impl("view_as_real", &at::native::view_as_real);
   // LibTorch would take these apart: norms into operators that round differently, the loss with a
-  // warning, products of groups into one for each, with a question to the device.
-  for (const char* name :
-       {"native_layer_norm", "native_layer_norm_backward", "mse_loss", "_grouped_mm"})
+  // warning, products of groups into one for each, with a question to the device, and copies of
+  // many tensors into one for each.
+  for (const char* name : {"native_layer_norm", "native_layer_norm_backward", "mse_loss",
+                           "_grouped_mm", "_chunk_cat.out", "split_with_sizes_copy.out"})
     m.impl(name, torch::CppFunction::makeFromBoxedFunction<&fall_back>());
 }
 

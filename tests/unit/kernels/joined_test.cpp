@@ -54,5 +54,34 @@ TEST(JoinedColumns, OfTheNextRowAreNone) {
   EXPECT_TRUE(at::equal(joined_columns(rows), at::cat(rows, 1)));
 }
 
+TEST(CopyColumns, FillTheirParts) {
+  for (const auto dtype : dtypes) {
+    const at::Tensor matrix = random({3, 9}, dtype);
+    const Tensors parts{at::empty({3, 2}, options(dtype)), at::empty({3, 4}, options(dtype)),
+                        at::empty({3, 3}, options(dtype))};
+    copy_columns(matrix, parts);
+    EXPECT_TRUE(at::equal(at::cat(parts, 1), matrix));
+  }
+}
+
+/// The slow twin copies row by row.
+TEST(CopyRuns, CutEachTensorForTheRanks) {
+  const Tensors tensors{random({6, 2, 3}, at::kBFloat16), random({5}, at::kBFloat16),
+                        random({1, 4}, at::kBFloat16)};
+  for (const std::int64_t runs : {1, 2, 3, 4}) {
+    at::Tensor expected;
+    for (const at::Tensor& tensor : tensors) {
+      const std::int64_t rows = tensor.size(0), each = (rows + runs - 1) / runs;
+      at::Tensor cut = at::zeros({runs, each * (tensor.numel() / rows)}, options());
+      for (std::int64_t row = 0; row < rows; ++row)
+        cut.view({runs * each, -1})[row] = tensor[row].flatten();
+      expected = expected.defined() ? at::cat({expected, cut}, 1) : cut;
+    }
+    const at::Tensor into = at::full(expected.sizes(), NAN, options());
+    copy_runs(into, tensors);
+    EXPECT_TRUE(at::equal(into, expected)) << runs;
+  }
+}
+
 }  // namespace
 }  // namespace tessera::kernels::test
