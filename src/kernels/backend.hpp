@@ -36,6 +36,12 @@ struct ElementOperands {
 };
 using ElementKernel = void (*)(const ElementOperands& operands);
 
+struct NormValue {
+  at::Tensor sum;   ///< x + residual
+  at::Tensor y;     ///< the norm of the sum, or of x
+  at::Tensor rstd;  ///< [rows]
+};
+
 /// Heads of some tokens, x [B, S, H, hd] and y with strides (any, any, hd, 1): turned, or copied.
 struct RopePart {
   at::Tensor x, y;  ///< the same tensor, or tensors that share nothing
@@ -43,11 +49,14 @@ struct RopePart {
 };
 
 struct Backend {
-  /// x [rows, D] contiguous, weight [D] -> y, rstd [rows].
-  std::pair<at::Tensor, at::Tensor> (*rms_norm)(const at::Tensor& x, const at::Tensor& weight,
-                                                double eps);
-  /// -> dx, dweight.
-  std::pair<at::Tensor, at::Tensor> (*rms_norm_backward)(const at::Tensor& dy, const at::Tensor& x,
+  /// x and residual [rows, D] contiguous, weight [D]; the residual may be undefined, and then the
+  /// sum is.
+  NormValue (*rms_norm)(const at::Tensor& x, const at::Tensor& residual, const at::Tensor& weight,
+                        double eps);
+  /// Gradients of y and of the sum, which may be undefined; x is what was normed -> dx, dweight.
+  std::pair<at::Tensor, at::Tensor> (*rms_norm_backward)(const at::Tensor& dy,
+                                                         const at::Tensor& dsum,
+                                                         const at::Tensor& x,
                                                          const at::Tensor& weight,
                                                          const at::Tensor& rstd);
 #define TESSERA_MEMBER(name, Type) ElementKernel name;

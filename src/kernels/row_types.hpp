@@ -35,6 +35,21 @@ struct Extent {
   std::int64_t rows, width;
 };
 
+/// What a norm is of: the sums of two rows, or rows as they are. Rows are dense.
+template <class T>
+struct NormInput {
+  const T* x;
+  const T* residual;  ///< null: none
+  T* sum;             ///< gets x + residual, if there is one
+};
+
+/// Gradients of what a norm gives.
+template <class T>
+struct NormGradient {
+  const T* y;
+  const T* sum;  ///< of the sum, beside what the norm makes of it; null: none
+};
+
 /// Labels of the rows, and the global id of the first column.
 struct RowLabels {
   const std::int64_t* labels;

@@ -50,6 +50,12 @@ const T* const_pointer(const at::Tensor& t) {
   return static_cast<const T*>(t.const_data_ptr());
 }
 
+/// Of a tensor that may be undefined: null, then.
+template <class T>
+const T* pointer_or_null(const at::Tensor& t) {
+  return t.defined() ? const_pointer<T>(t) : nullptr;
+}
+
 template <class T>
 Rows<T> rows_from(const RowsOf& r, std::int64_t first) {
   return {pointer<T>(r.tensor) + first * r.stride, r.stride};

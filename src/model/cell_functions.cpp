@@ -20,13 +20,17 @@ CellFunction embedding(std::int64_t vocab) {
   };
 }
 
-/// flow[into] = rms_norm of x, which can be made again from x and the weight.
+/// Adds what slot h has to x, and then flow[into] = rms_norm of x, which can be made again from x
+/// and the weight.
 CellFunction norm(double eps, Slot into) {
   return [eps, into](Flow& flow, const CellContext& context) {
-    const Tensor x = flow[Slot::x], weight = context.weights[0].value;
-    flow[into] = kernels::rms_norm(x, weight, eps);
-    context.operations->remakable(flow[into],
-                                  [x, weight, eps] { return kernels::rms_norm(x, weight, eps); });
+    const Tensor weight = context.weights[0].value;
+    const auto [x, normed] =
+        kernels::summed_rms_norm(flow.take(Slot::x), flow.take(Slot::h), weight, eps);
+    flow[Slot::x] = x;
+    flow[into] = normed;
+    context.operations->remakable(
+        normed, [x = x, weight, eps] { return kernels::rms_norm(x, weight, eps); });
   };
 }
 

@@ -133,7 +133,8 @@ void Unit::reduce(const model::CellSpec& cell, Flow& flow, UnitOperations& opera
   flow[slot] = tensor_.sequence ? reduce_tokens(partial, tp) : sum_tokens(partial, tp);
 }
 
-void Unit::run(const Step& step, Flow& flow, model::CellContext context,
+/// A norm that follows adds the residual itself.
+void Unit::run(const Step& step, const Step* next, Flow& flow, model::CellContext context,
                UnitOperations& operations) const {
   const model::CellSpec& cell = *step.cell;
   if (cell.source) flow[Slot::h] = flow[*cell.source];
@@ -149,7 +150,9 @@ void Unit::run(const Step& step, Flow& flow, model::CellContext context,
   reduce(cell, flow, operations);
   operations.expect_done(cell.name);
   if (step.functions->epilogue) step.functions->epilogue(flow, context);
-  if (cell.residual) flow[Slot::x] = flow[Slot::x] + flow.take(Slot::h);
+  const bool norm_adds = next && (next->cell->kind == model::CellKind::norm ||
+                                  next->cell->kind == model::CellKind::mixture_norm);
+  if (cell.residual && !norm_adds) flow[Slot::x] = flow[Slot::x] + flow.take(Slot::h);
 }
 
 TapeEntry Unit::forward(const Flow& in, const model::CellContext& given, const LossInput* loss,
@@ -165,7 +168,8 @@ TapeEntry Unit::forward(const Flow& in, const model::CellContext& given, const L
   Flow flow = entry.in;
   const std::int64_t loss_tokens = loss ? loss_chunk(*loss) : 0;
   const std::span cells(steps_.data(), steps_.size() - (loss_tokens > 0 ? 1 : 0));
-  for (const Step& step : cells) run(step, flow, context, operations);
+  for (std::size_t i = 0; i < cells.size(); ++i)
+    run(cells[i], i + 1 < cells.size() ? &cells[i + 1] : nullptr, flow, context, operations);
   if (loss) {
     TokenLoss made = loss_tokens > 0 ? fused_loss(steps_.back(), flow, *loss, loss_tokens)
                                      : loss_of(flow.take(Slot::logits), *loss);

@@ -13,4 +13,14 @@ namespace tessera::kernels {
 /// shapes or dtypes do not fit.
 at::Tensor rms_norm(const at::Tensor& x, const at::Tensor& weight, double eps);
 
+struct SumAndNorm {
+  at::Tensor sum, norm;
+};
+
+/// x + residual, rounded to their type, and rms_norm() of that, in one pass; in backward the
+/// gradients of both, too. The residual may be undefined: the sum then shows the memory of a dense
+/// x.
+SumAndNorm summed_rms_norm(const at::Tensor& x, const at::Tensor& residual,
+                           const at::Tensor& weight, double eps);
+
 }  // namespace tessera::kernels

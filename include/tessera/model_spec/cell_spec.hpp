@@ -44,8 +44,8 @@ struct Live {
 /// What a cell computes.
 enum class CellKind : std::uint8_t {
   embedding,           ///< tokens -> x
-  norm,                ///< x -> h, and x stays
-  mixture_norm,        ///< x -> m, and x stays
+  norm,                ///< x -> h, and x stays; adds h to x first, if there is one
+  mixture_norm,        ///< x -> m, and x stays; adds h to x first, if there is one
   final_norm,          ///< x -> h
   projections,         ///< h -> q, k, v, rotated
   latents,             ///< h -> [query latent | key-value latent | rotated key]

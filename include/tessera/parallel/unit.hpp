@@ -110,7 +110,7 @@ class Unit {
   at::Tensor for_product(const at::Tensor& tokens) const;
   at::Tensor for_experts(const at::Tensor& tokens) const;
   at::Tensor from_experts(const at::Tensor& tokens) const;
-  void run(const Step& step, model::Flow& flow, model::CellContext context,
+  void run(const Step& step, const Step* next, model::Flow& flow, model::CellContext context,
            UnitOperations& operations) const;
   void gather(const model::CellSpec& cell, model::Flow& flow, UnitOperations& operations) const;
   void reduce(const model::CellSpec& cell, model::Flow& flow, UnitOperations& operations) const;

@@ -43,26 +43,29 @@ Rows<const T> const_rows_from(const RowsOf& r) {
   return tessera::kernels::const_rows_from<T>(r, 0);
 }
 
-std::pair<at::Tensor, at::Tensor> rms_norm(const at::Tensor& x, const at::Tensor& weight,
-                                           double eps) {
-  const at::Tensor y = at::empty_like(x),
-                   rstd = at::empty({x.size(0)}, x.options().dtype(compute_type(x)));
+NormValue rms_norm(const at::Tensor& x, const at::Tensor& residual, const at::Tensor& weight,
+                   double eps) {
+  const NormValue value{residual.defined() ? at::empty_like(x) : at::Tensor(), at::empty_like(x),
+                        at::empty({x.size(0)}, x.options().dtype(compute_type(x)))};
   with_type(x.scalar_type(), [&]<class T>(T) {
-    device::rms_norm(const_pointer<T>(x), const_pointer<T>(weight), pointer<T>(y),
-                     pointer<Compute<T>>(rstd), {x.size(0), x.size(1)}, eps, stream_of(x));
+    const NormInput<T> in{const_pointer<T>(x), pointer_or_null<T>(residual),
+                          value.sum.defined() ? pointer<T>(value.sum) : nullptr};
+    device::rms_norm(in, const_pointer<T>(weight), pointer<T>(value.y),
+                     pointer<Compute<T>>(value.rstd), {x.size(0), x.size(1)}, eps, stream_of(x));
   });
-  return {y, rstd};
+  return value;
 }
 
-std::pair<at::Tensor, at::Tensor> rms_norm_backward(const at::Tensor& dy, const at::Tensor& x,
-                                                    const at::Tensor& weight,
+std::pair<at::Tensor, at::Tensor> rms_norm_backward(const at::Tensor& dy, const at::Tensor& dsum,
+                                                    const at::Tensor& x, const at::Tensor& weight,
                                                     const at::Tensor& rstd) {
   const std::int64_t blocks = (x.size(0) + device::rows_per_block - 1) / device::rows_per_block;
   const at::Tensor dx = at::empty_like(x),
                    sums = at::empty({blocks, x.size(1)}, x.options().dtype(compute_type(x)));
   with_type(x.scalar_type(), [&]<class T>(T) {
     using C = Compute<T>;
-    device::rms_norm_backward(const_pointer<T>(dy), const_pointer<T>(x), const_pointer<T>(weight),
+    const NormGradient<T> gradient{const_pointer<T>(dy), pointer_or_null<T>(dsum)};
+    device::rms_norm_backward(gradient, const_pointer<T>(x), const_pointer<T>(weight),
                               const_pointer<C>(rstd), pointer<T>(dx), pointer<C>(sums),
                               {x.size(0), x.size(1)}, stream_of(x));
   });

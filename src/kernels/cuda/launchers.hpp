@@ -19,12 +19,13 @@ inline constexpr std::int64_t rows_per_block = 32;
 void check_launch(const char* kernel);
 
 template <class T>
-void rms_norm(const T* x, const T* weight, T* y, Compute<T>* rstd, Extent extent, double eps,
-              cudaStream_t stream);
+void rms_norm(const NormInput<T>& in, const T* weight, T* y, Compute<T>* rstd, Extent extent,
+              double eps, cudaStream_t stream);
 /// dweight [ceil(rows / rows_per_block), width]: the sums of blocks of rows.
 template <class T>
-void rms_norm_backward(const T* dy, const T* x, const T* weight, const Compute<T>* rstd, T* dx,
-                       Compute<T>* dweight, Extent extent, cudaStream_t stream);
+void rms_norm_backward(const NormGradient<T>& gradient, const T* x, const T* weight,
+                       const Compute<T>* rstd, T* dx, Compute<T>* dweight, Extent extent,
+                       cudaStream_t stream);
 #define TESSERA_LAUNCHER(name, Type) \
   template <class T>                 \
   void name(const ElementRows<T>& rows, Extent extent, cudaStream_t stream);

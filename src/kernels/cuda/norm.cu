@@ -5,22 +5,34 @@
 namespace tessera::kernels::device {
 namespace {
 
+/// The sums at `begin`, which are stored, or what is there.
 template <int size, class T>
-void forward(const T* x, const T* weight, T* y, Compute<T>* rstd, Extent extent, double eps,
-             cudaStream_t stream) {
+__device__ Pack<T, size> summed(const NormInput<T>& in, std::int64_t begin) {
+  auto v = load<size>(in.x + begin);
+  if (in.residual == nullptr) return v;
+  const auto more = load<size>(in.residual + begin);
+  for (int k = 0; k < size; ++k) v.items[k] = narrow<T>(wide(v.items[k]) + wide(more.items[k]));
+  store<size>(in.sum + begin, v);
+  return v;
+}
+
+/// Each thread reads again what it has stored itself.
+template <int size, class T>
+void forward(const NormInput<T>& in, const T* weight, T* y, Compute<T>* rstd, Extent extent,
+             double eps, cudaStream_t stream) {
   using C = Compute<T>;
   const auto body = [=] __device__(std::int64_t row, unsigned char* shared) {
-    const T* const in = x + row * extent.width;
+    const T* const normed = (in.residual == nullptr ? in.x : in.sum) + row * extent.width;
     C squares = 0;
     for (std::int64_t i = threadIdx.x * size; i < extent.width; i += blockDim.x * size) {
-      const auto v = load<size>(in + i);
+      const auto v = summed<size>(in, row * extent.width + i);
       for (int k = 0; k < size; ++k) squares = fma(wide(v.items[k]), wide(v.items[k]), squares);
     }
     squares = reduce_block(squares, reinterpret_cast<C*>(shared), Add{});
     const C r = 1 / square_root(squares / C(extent.width) + C(eps));
     if (threadIdx.x == 0) rstd[row] = r;
     for (std::int64_t i = threadIdx.x * size; i < extent.width; i += blockDim.x * size) {
-      const auto v = load<size>(in + i), w = load<size>(weight + i);
+      const auto v = load<size>(normed + i), w = load<size>(weight + i);
       Pack<T, size> result;
       for (int k = 0; k < size; ++k)
         result.items[k] = narrow<T>(wide(v.items[k]) * r * wide(w.items[k]));
@@ -28,20 +40,20 @@ void forward(const T* x, const T* weight, T* y, Compute<T>* rstd, Extent extent,
     }
   };
   const std::int64_t count = extent.rows * extent.width;
-  launch(
-      {"rms_norm",
-       extent.rows,
-       sizeof(C) * 32,
-       stream,
-       {reads(x, count), reads(weight, extent.width), writes(y, count), writes(rstd, extent.rows)}},
-      body);
+  launch({"rms_norm",
+          extent.rows,
+          sizeof(C) * 32,
+          stream,
+          {reads(in.x, count), reads(in.residual, count), writes(in.sum, count),
+           reads(weight, extent.width), writes(y, count), writes(rstd, extent.rows)}},
+         body);
 }
 
 /// Each thread owns its columns for the whole block of rows, so their weight gradients add up in
 /// row order; in shared memory where a row of them fits.
 template <int size, class T>
-void backward(const T* dy, const T* x, const T* weight, const Compute<T>* rstd, T* dx,
-              Compute<T>* dweight, Extent extent, cudaStream_t stream) {
+void backward(const NormGradient<T>& gradient, const T* x, const T* weight, const Compute<T>* rstd,
+              T* dx, Compute<T>* dweight, Extent extent, cudaStream_t stream) {
   using C = Compute<T>;
   const std::int64_t blocks = (extent.rows + rows_per_block - 1) / rows_per_block;
   const std::size_t scratch_bytes = sizeof(C) * 32,
@@ -55,7 +67,8 @@ void backward(const T* dy, const T* x, const T* weight, const Compute<T>* rstd, 
         first + rows_per_block < extent.rows ? first + rows_per_block : extent.rows;
     for (std::int64_t row = first; row < last; ++row) {
       const T* const in = x + row * extent.width;
-      const T* const g = dy + row * extent.width;
+      const T* const g = gradient.y + row * extent.width;
+      const T* const more = gradient.sum == nullptr ? nullptr : gradient.sum + row * extent.width;
       const C r = rstd[row];
       C dot = 0;
       for (std::int64_t i = threadIdx.x * size; i < extent.width; i += blockDim.x * size) {
@@ -67,10 +80,12 @@ void backward(const T* dy, const T* x, const T* weight, const Compute<T>* rstd, 
       const C projection = r * r * r * dot / C(extent.width);
       for (std::int64_t i = threadIdx.x * size; i < extent.width; i += blockDim.x * size) {
         const auto v = load<size>(in + i), w = load<size>(weight + i), d = load<size>(g + i);
-        Pack<T, size> result;
+        Pack<T, size> result, added{};
+        if (more != nullptr) added = load<size>(more + i);
         for (int k = 0; k < size; ++k) {
           const C xk = wide(v.items[k]), dk = wide(d.items[k]);
-          result.items[k] = narrow<T>(rms_norm_gradient(dk * wide(w.items[k]), xk, r, projection));
+          const C of_x = rms_norm_gradient(dk * wide(w.items[k]), xk, r, projection);
+          result.items[k] = narrow<T>(more == nullptr ? of_x : of_x + wide(added.items[k]));
           sums[i + k] = fma(dk, xk * r, row == first ? C(0) : sums[i + k]);
         }
         store<size>(dx + row * extent.width + i, result);
@@ -85,39 +100,44 @@ void backward(const T* dy, const T* x, const T* weight, const Compute<T>* rstd, 
           blocks,
           scratch_bytes + (in_shared ? sums_bytes : 0),
           stream,
-          {reads(dy, count), reads(x, count), reads(weight, extent.width), reads(rstd, extent.rows),
-           writes(dx, count), writes(dweight, blocks * extent.width)}},
+          {reads(gradient.y, count), reads(gradient.sum, count), reads(x, count),
+           reads(weight, extent.width), reads(rstd, extent.rows), writes(dx, count),
+           writes(dweight, blocks * extent.width)}},
          body);
 }
 
 }  // namespace
 
 template <class T>
-void rms_norm(const T* x, const T* weight, T* y, Compute<T>* rstd, Extent extent, double eps,
-              cudaStream_t stream) {
+void rms_norm(const NormInput<T>& in, const T* weight, T* y, Compute<T>* rstd, Extent extent,
+              double eps, cudaStream_t stream) {
   constexpr int size = pack_size<T>;
-  if (rows_fit(size, extent.width, rows(x, extent.width), rows(weight, extent.width),
-               rows(y, extent.width)))
-    forward<size>(x, weight, y, rstd, extent, eps, stream);
+  const std::int64_t width = extent.width;
+  if (rows_fit(size, width, rows(in.x, width), rows(in.residual, width), rows(weight, width)) &&
+      rows_fit(size, width, rows(in.sum, width), rows(y, width)))
+    forward<size>(in, weight, y, rstd, extent, eps, stream);
   else
-    forward<1>(x, weight, y, rstd, extent, eps, stream);
+    forward<1>(in, weight, y, rstd, extent, eps, stream);
 }
 
 template <class T>
-void rms_norm_backward(const T* dy, const T* x, const T* weight, const Compute<T>* rstd, T* dx,
-                       Compute<T>* dweight, Extent extent, cudaStream_t stream) {
+void rms_norm_backward(const NormGradient<T>& gradient, const T* x, const T* weight,
+                       const Compute<T>* rstd, T* dx, Compute<T>* dweight, Extent extent,
+                       cudaStream_t stream) {
   constexpr int size = pack_size<T>;
   const std::int64_t width = extent.width;
-  if (rows_fit(size, width, rows(dy, width), rows(x, width), rows(weight, width), rows(dx, width)))
-    backward<size>(dy, x, weight, rstd, dx, dweight, extent, stream);
+  if (rows_fit(size, width, rows(gradient.y, width), rows(gradient.sum, width), rows(x, width),
+               rows(weight, width), rows(dx, width)))
+    backward<size>(gradient, x, weight, rstd, dx, dweight, extent, stream);
   else
-    backward<1>(dy, x, weight, rstd, dx, dweight, extent, stream);
+    backward<1>(gradient, x, weight, rstd, dx, dweight, extent, stream);
 }
 
-#define TESSERA_INSTANTIATE(T)                                                               \
-  template void rms_norm(const T*, const T*, T*, Compute<T>*, Extent, double, cudaStream_t); \
-  template void rms_norm_backward(const T*, const T*, const T*, const Compute<T>*, T*,       \
-                                  Compute<T>*, Extent, cudaStream_t);
+#define TESSERA_INSTANTIATE(T)                                                                   \
+  template void rms_norm(const NormInput<T>&, const T*, T*, Compute<T>*, Extent, double,         \
+                         cudaStream_t);                                                          \
+  template void rms_norm_backward(const NormGradient<T>&, const T*, const T*, const Compute<T>*, \
+                                  T*, Compute<T>*, Extent, cudaStream_t);
 TESSERA_FOR_TYPES(TESSERA_INSTANTIATE)
 
 }  // namespace tessera::kernels::device

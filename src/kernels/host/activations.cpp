@@ -48,23 +48,26 @@ void copy_heads(const RopePart& part, const RowsOfSequence& rows) {
 
 }  // namespace
 
-std::pair<at::Tensor, at::Tensor> rms_norm(const at::Tensor& x, const at::Tensor& weight,
-                                           double eps) {
-  const at::Tensor y = at::empty_like(x);
+NormValue rms_norm(const at::Tensor& x, const at::Tensor& residual, const at::Tensor& weight,
+                   double eps) {
+  const at::Tensor y = at::empty_like(x),
+                   sum = residual.defined() ? at::empty_like(x) : at::Tensor();
   const at::Tensor rstd = at::empty({x.size(0)}, x.options().dtype(compute_type(x)));
   const std::int64_t dim = x.size(1);
   with_type(x.scalar_type(), [&]<class T>(T t) {
     for_rows(x.size(0), dim, [&](std::int64_t first, std::int64_t rows) {
-      functions_of(t).rms_norm(const_pointer<T>(x) + first * dim, const_pointer<T>(weight),
-                               pointer<T>(y) + first * dim, pointer<Compute<T>>(rstd) + first,
-                               {rows, dim}, eps);
+      const std::int64_t at = first * dim;
+      NormInput<T> in{const_pointer<T>(x) + at, nullptr, nullptr};
+      if (sum.defined()) in = {in.x, const_pointer<T>(residual) + at, pointer<T>(sum) + at};
+      functions_of(t).rms_norm(in, const_pointer<T>(weight), pointer<T>(y) + at,
+                               pointer<Compute<T>>(rstd) + first, {rows, dim}, eps);
     });
   });
-  return {y, rstd};
+  return {sum, y, rstd};
 }
 
-std::pair<at::Tensor, at::Tensor> rms_norm_backward(const at::Tensor& dy, const at::Tensor& x,
-                                                    const at::Tensor& weight,
+std::pair<at::Tensor, at::Tensor> rms_norm_backward(const at::Tensor& dy, const at::Tensor& dsum,
+                                                    const at::Tensor& x, const at::Tensor& weight,
                                                     const at::Tensor& rstd) {
   const at::Tensor dx = at::empty_like(x);
   const std::int64_t rows = x.size(0), dim = x.size(1);
@@ -75,8 +78,10 @@ std::pair<at::Tensor, at::Tensor> rms_norm_backward(const at::Tensor& dy, const 
     parallel_for(0, blocks, 1, [&](std::int64_t begin, std::int64_t end) {
       for (std::int64_t block = begin; block < end; ++block) {
         const std::int64_t first = block * rows_per_block, at = first * dim;
+        const T* const more = pointer_or_null<T>(dsum);
         functions_of(t).rms_norm_backward(
-            const_pointer<T>(dy) + at, const_pointer<T>(x) + at, const_pointer<T>(weight),
+            {const_pointer<T>(dy) + at, more == nullptr ? nullptr : more + at},
+            const_pointer<T>(x) + at, const_pointer<T>(weight),
             const_pointer<Compute<T>>(rstd) + first, pointer<T>(dx) + at,
             pointer<Compute<T>>(partial) + block * dim,
             {std::min(rows_per_block, rows - first), dim});

@@ -6,10 +6,10 @@
 
 namespace tessera::kernels::host {
 
-std::pair<at::Tensor, at::Tensor> rms_norm(const at::Tensor& x, const at::Tensor& weight,
-                                           double eps);
-std::pair<at::Tensor, at::Tensor> rms_norm_backward(const at::Tensor& dy, const at::Tensor& x,
-                                                    const at::Tensor& weight,
+NormValue rms_norm(const at::Tensor& x, const at::Tensor& residual, const at::Tensor& weight,
+                   double eps);
+std::pair<at::Tensor, at::Tensor> rms_norm_backward(const at::Tensor& dy, const at::Tensor& dsum,
+                                                    const at::Tensor& x, const at::Tensor& weight,
                                                     const at::Tensor& rstd);
 void rope(std::span<const RopePart> parts, const at::Tensor& cos, const at::Tensor& sin,
           bool inverse);

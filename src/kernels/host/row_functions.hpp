@@ -12,11 +12,12 @@ namespace tessera::kernels {
 template <class T>
 struct RowFunctions {
   using C = Compute<T>;
-  /// y and rstd [rows] from x and weight [width].
-  void (*rms_norm)(const T* x, const T* weight, T* y, C* rstd, Extent extent, double eps);
-  /// dx, and dweight [width] += these rows' part.
-  void (*rms_norm_backward)(const T* dy, const T* x, const T* weight, const C* rstd, T* dx,
-                            C* dweight, Extent extent);
+  /// y and rstd [rows] from the input and weight [width].
+  void (*rms_norm)(const NormInput<T>& in, const T* weight, T* y, C* rstd, Extent extent,
+                   double eps);
+  /// dx, and dweight [width] += these rows' part; x is what was normed.
+  void (*rms_norm_backward)(const NormGradient<T>& gradient, const T* x, const T* weight,
+                            const C* rstd, T* dx, C* dweight, Extent extent);
 #define TESSERA_MEMBER(name, Type) void (*name)(const ElementRows<T>& rows, Extent extent);
   TESSERA_ELEMENT_KERNELS(TESSERA_MEMBER)
 #undef TESSERA_MEMBER

@@ -6,9 +6,25 @@
 
 namespace tessera::kernels::kokkos {
 
+/// The sums that are to be normed, one row after the other.
 template <class T>
-void rms_norm(const T* x, const T* weight, T* y, Compute<T>* rstd, Extent extent, double eps) {
+const T* summed_rows(const NormInput<T>& in, Extent extent) {
+  if (in.residual == nullptr) return in.x;
+  for_rows(
+      extent.rows, KOKKOS_LAMBDA(const Team& team, std::int64_t row) {
+        const std::int64_t begin = row * extent.width;
+        for_columns(team, begin, begin + extent.width, [=](std::int64_t i) {
+          in.sum[i] = narrow<T>(wide(in.x[i]) + wide(in.residual[i]));
+        });
+      });
+  return in.sum;
+}
+
+template <class T>
+void rms_norm(const NormInput<T>& input, const T* weight, T* y, Compute<T>* rstd, Extent extent,
+              double eps) {
   using C = Compute<T>;
+  const T* const x = summed_rows(input, extent);
   for_rows(
       extent.rows, KOKKOS_LAMBDA(const Team& team, std::int64_t row) {
         const T* const in = x + row * extent.width;
@@ -26,12 +42,12 @@ void rms_norm(const T* x, const T* weight, T* y, Compute<T>* rstd, Extent extent
 
 /// dx of each row.
 template <class T>
-void rms_norm_inputs(const T* dy, const T* x, const T* weight, const Compute<T>* rstd, T* dx,
-                     Extent extent) {
+void rms_norm_inputs(const NormGradient<T>& gradient, const T* x, const T* weight,
+                     const Compute<T>* rstd, T* dx, Extent extent) {
   using C = Compute<T>;
   for_rows(
       extent.rows, KOKKOS_LAMBDA(const Team& team, std::int64_t row) {
-        const T *const g = dy + row * extent.width, *const in = x + row * extent.width;
+        const T *const g = gradient.y + row * extent.width, *const in = x + row * extent.width;
         T* const out = dx + row * extent.width;
         const C r = rstd[row];
         const double dot = sum_of_columns<C>(team, extent.width, [=](std::int64_t i) {
@@ -39,8 +55,10 @@ void rms_norm_inputs(const T* dy, const T* x, const T* weight, const Compute<T>*
         });
         const C projection = r * r * r * C(dot) / C(extent.width);
         for_columns(team, 0, extent.width, [=](std::int64_t i) {
-          out[i] = narrow<T>(
-              rms_norm_gradient(wide(g[i]) * wide(weight[i]), wide(in[i]), r, projection));
+          const C of_x =
+              rms_norm_gradient(wide(g[i]) * wide(weight[i]), wide(in[i]), r, projection);
+          const T* const more = gradient.sum;
+          out[i] = narrow<T>(more == nullptr ? of_x : of_x + wide(more[row * extent.width + i]));
         });
       });
 }
@@ -49,17 +67,17 @@ void rms_norm_inputs(const T* dy, const T* x, const T* weight, const Compute<T>*
 inline constexpr std::int64_t columns_of_team = 64;
 
 template <class T>
-void rms_norm_backward(const T* dy, const T* x, const T* weight, const Compute<T>* rstd, T* dx,
-                       Compute<T>* dweight, Extent extent) {
+void rms_norm_backward(const NormGradient<T>& gradient, const T* x, const T* weight,
+                       const Compute<T>* rstd, T* dx, Compute<T>* dweight, Extent extent) {
   using C = Compute<T>;
-  rms_norm_inputs(dy, x, weight, rstd, dx, extent);
+  rms_norm_inputs(gradient, x, weight, rstd, dx, extent);
   const std::int64_t teams = (extent.width + columns_of_team - 1) / columns_of_team;
   for_rows(
       teams, KOKKOS_LAMBDA(const Team& team, std::int64_t part) {
         const std::int64_t begin = part * columns_of_team, left = extent.width - begin;
         const std::int64_t end = begin + (left < columns_of_team ? left : columns_of_team);
         for (std::int64_t row = 0; row < extent.rows; ++row) {
-          const T *const g = dy + row * extent.width, *const in = x + row * extent.width;
+          const T *const g = gradient.y + row * extent.width, *const in = x + row * extent.width;
           const C r = rstd[row];
           for_columns(team, begin, end, [=](std::int64_t i) {
             dweight[i] = fma(wide(g[i]), wide(in[i]) * r, dweight[i]);

@@ -44,27 +44,31 @@ class HostKernel {
   HostTwins twins_;
 };
 
-std::pair<Tensor, Tensor> rms_norm(const Tensor& x, const Tensor& weight, double eps) {
+kernels::NormValue rms_norm(const Tensor& x, const Tensor& residual, const Tensor& weight,
+                            double eps) {
   const Tensor y = at::empty_like(x),
-               rstd = at::empty({x.size(0)}, x.options().dtype(kernels::compute_type(x)));
+               rstd = at::empty({x.size(0)}, x.options().dtype(kernels::compute_type(x))),
+               sum = residual.defined() ? at::empty_like(x) : Tensor();
   HostKernel kernel("rms_norm", x);
-  kernel.issue([x = kernel.reads(x), weight = kernel.reads(weight), eps, y = kernel.writes(y),
+  kernel.issue([x = kernel.reads(x), residual = kernel.reads(residual), sum = kernel.writes(sum),
+                weight = kernel.reads(weight), eps, y = kernel.writes(y),
                 rstd = kernel.writes(rstd)] {
-    const auto [values, statistic] = host_backend.rms_norm(x, weight, eps);
-    y.copy_(values);
-    rstd.copy_(statistic);
+    const kernels::NormValue made = host_backend.rms_norm(x, residual, weight, eps);
+    if (sum.defined()) sum.copy_(made.sum);
+    y.copy_(made.y);
+    rstd.copy_(made.rstd);
   });
-  return {y, rstd};
+  return {sum, y, rstd};
 }
 
-std::pair<Tensor, Tensor> rms_norm_backward(const Tensor& dy, const Tensor& x, const Tensor& weight,
-                                            const Tensor& rstd) {
+std::pair<Tensor, Tensor> rms_norm_backward(const Tensor& dy, const Tensor& dsum, const Tensor& x,
+                                            const Tensor& weight, const Tensor& rstd) {
   const Tensor dx = at::empty_like(x), dweight = at::empty_like(weight);
   HostKernel kernel("rms_norm_backward", x);
-  kernel.issue([dy = kernel.reads(dy), x = kernel.reads(x), weight = kernel.reads(weight),
-                rstd = kernel.reads(rstd), dx = kernel.writes(dx),
+  kernel.issue([dy = kernel.reads(dy), dsum = kernel.reads(dsum), x = kernel.reads(x),
+                weight = kernel.reads(weight), rstd = kernel.reads(rstd), dx = kernel.writes(dx),
                 dweight = kernel.writes(dweight)] {
-    const auto [of_x, of_weight] = host_backend.rms_norm_backward(dy, x, weight, rstd);
+    const auto [of_x, of_weight] = host_backend.rms_norm_backward(dy, dsum, x, weight, rstd);
     dx.copy_(of_x);
     dweight.copy_(of_weight);
   });

@@ -168,16 +168,27 @@ TYPED_TEST(Kokkos, RmsNormDiffersBySumsOfRows) {
   using T = TypeParam;
   using C = Compute<T>;
   const auto x = some<T>(rows * width), dy = some<T>(rows * width), weight = some<T>(width);
-  std::vector<T> y(rows * width);
-  std::vector<C> ours(rows), theirs(rows), our_dweight(width), sse_dweight(width);
-  this->kokkos.rms_norm(x.data(), weight.data(), y.data(), ours.data(), extent, 1e-5);
-  sse_of<T>().rms_norm(x.data(), weight.data(), y.data(), theirs.data(), extent, 1e-5);
-  EXPECT_LE(difference(ours, theirs), this->limit);
-  this->kokkos.rms_norm_backward(dy.data(), x.data(), weight.data(), ours.data(), y.data(),
-                                 our_dweight.data(), extent);
-  sse_of<T>().rms_norm_backward(dy.data(), x.data(), weight.data(), ours.data(), y.data(),
-                                sse_dweight.data(), extent);
-  EXPECT_TRUE(same_bits(our_dweight, sse_dweight));
+  for (const T* more : {static_cast<const T*>(nullptr), dy.data()}) {
+    const auto normed = [&](const RowFunctions<T>& table) {
+      std::vector<T> y(rows * width), sum(x);
+      std::vector<C> rstd(rows);
+      table.rms_norm({x.data(), more, sum.data()}, weight.data(), y.data(), rstd.data(), extent,
+                     1e-5);
+      return std::pair(sum, rstd);
+    };
+    const auto [sum, ours] = normed(this->kokkos);
+    const auto [sse_sum, theirs] = normed(sse_of<T>());
+    EXPECT_TRUE(same_bits(sum, sse_sum));
+    EXPECT_LE(difference(ours, theirs), this->limit);
+    const auto gradients = [&](const RowFunctions<T>& table) {
+      std::vector<T> dx(rows * width);
+      std::vector<C> dweight(width);
+      table.rms_norm_backward({dy.data(), more}, sum.data(), weight.data(), ours.data(), dx.data(),
+                              dweight.data(), extent);
+      return dweight;
+    };
+    EXPECT_TRUE(same_bits(gradients(this->kokkos), gradients(sse_of<T>())));
+  }
 }
 
 TEST(KokkosAdamW, HasTheBitsOfSse) {
@@ -223,7 +234,8 @@ TYPED_TEST(Kokkos, ThreadsLaunchAtOnce) {
   const auto norms = [&] {
     std::vector<T> y(rows * width);
     std::vector<C> rstd(rows);
-    this->kokkos.rms_norm(x.data(), weight.data(), y.data(), rstd.data(), extent, 1e-5);
+    this->kokkos.rms_norm({x.data(), nullptr, nullptr}, weight.data(), y.data(), rstd.data(),
+                          extent, 1e-5);
     rstd.push_back(static_cast<C>(this->kokkos.sum_of_squares(x.data(), rows * width)));
     return rstd;
   };

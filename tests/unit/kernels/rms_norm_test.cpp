@@ -20,6 +20,40 @@ TEST(RmsNorm, EqualsItsTwin) {
       expect_twins(fused_norm, composed_norm, {random({3, 67, dim}, dtype), random({dim}, dtype)});
 }
 
+/// Both outputs beside each other, with and without a residual.
+TEST(SummedRmsNorm, EqualsItsTwin) {
+  at::manual_seed(2);
+  const auto both = [](const SumAndNorm& made) { return at::cat({made.sum, made.norm}, -1); };
+  const auto twin = [](const at::Tensor& sum, const at::Tensor& weight) {
+    return at::cat({sum, composed_norm({sum, weight})}, -1);
+  };
+  for (const auto dtype : dtypes)
+    for (const std::int64_t dim : {5, 64, 129, 256}) {
+      const auto x = random({3, 67, dim}, dtype), weight = random({dim}, dtype);
+      expect_twins([&](const auto& in) { return both(summed_rms_norm(in[0], {}, in[1], 1e-5)); },
+                   [&](const auto& in) { return twin(in[0], in[1]); }, {x, weight});
+      expect_twins([&](const auto& in) { return both(summed_rms_norm(in[0], in[2], in[1], 1e-5)); },
+                   [&](const auto& in) { return twin(in[0] + in[2], in[1]); },
+                   {x, weight, random({3, 67, dim}, dtype)}, 2);
+    }
+}
+
+/// In the bits of an addition and a norm, strided operands too.
+TEST(SummedRmsNorm, HasTheBitsOfBoth) {
+  for (const auto dtype : dtypes) {
+    const auto x = random({6, 4, 24}, dtype).transpose(0, 1), residual = random({4, 6, 24}, dtype),
+               weight = random({24}, dtype);
+    const SumAndNorm made = summed_rms_norm(x, residual, weight, 1e-5);
+    EXPECT_TRUE(at::equal(made.sum, x + residual));
+    EXPECT_TRUE(at::equal(made.norm, rms_norm(x + residual, weight, 1e-5)));
+    EXPECT_TRUE(at::equal(summed_rms_norm(x, {}, weight, 1e-5).norm, rms_norm(x, weight, 1e-5)));
+  }
+  const at::Tensor none = at::empty({0, 8}, options());
+  EXPECT_EQ(summed_rms_norm(none, none, random({8}, at::kFloat), 1e-5).norm.size(0), 0);
+  EXPECT_THROW(summed_rms_norm(at::ones({2, 8}), at::ones({3, 8}), at::ones({8}), 1e-5),
+               ContractViolation);
+}
+
 TEST(RmsNorm, TakesNoRowsAndStridedInput) {
   const auto x = random({4, 6, 8}, at::kFloat).transpose(0, 1), weight = random({8}, at::kFloat);
   expect_close(rms_norm(x, weight, 1e-5), composed_norm({exact(x), exact(weight)}), 1e-6);
