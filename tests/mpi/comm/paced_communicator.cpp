@@ -140,6 +140,7 @@ Request PacedCommunicator::start(std::size_t stamps, Cost cost,
   operation->stamps.resize(stamps, operation->issued_ns);
   operation->duration_ns = static_cast<std::int64_t>(
       (cost.steps * wire_.latency_seconds + cost.bytes / wire_.bytes_per_second) * 1e9);
+  wire_bytes_ += cost.bytes;
   issue(*operation);
   traffic_.calls = inner_->traffic().calls;
   traffic_.bytes = inner_->traffic().bytes;

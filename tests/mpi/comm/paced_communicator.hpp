@@ -49,6 +49,8 @@ class PacedCommunicator final : public comm::Communicator {
   void recv(comm::Buffer out, int peer) override;
   comm::Request group_end() override;
   void barrier() override;
+  /// What this rank has given to the wire so far, as a ring moves it.
+  double wire_bytes() const { return wire_bytes_; }
   /// The parts have the same wire.
   std::unique_ptr<comm::Communicator> split(int color, int key, const std::string& axis) override;
 
@@ -81,6 +83,7 @@ class PacedCommunicator final : public comm::Communicator {
   std::deque<std::shared_ptr<Operation>> pending_;
   std::optional<std::vector<Transfer>> group_;
   std::int64_t free_at_ns_ = 0;
+  double wire_bytes_ = 0;
 };
 
 /// For DeviceMesh: every communicator of more than one rank becomes a paced one.

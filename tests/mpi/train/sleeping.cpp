@@ -72,10 +72,14 @@ model::Model empty_model(int cells) {
   model.dimensions = {1, cells, 1, 1, 1, 1, 2, false};
   model.params.push_back(
       {"start.weight", {2, 1}, model::Placement::replicated, {0, 1}, "start.weight"});
+  // The loss asks for the shape of the output layer.
+  model.params.push_back(
+      {"end.weight", {2, 1}, model::Placement::replicated, {0, 1}, "end.weight"});
   for (int i = 0; i < cells; ++i) {
     model::CellSpec cell;
     cell.name = fmt::format("layers.{}", i);
-    if (i == 0) cell.params = {0};
+    if (i == 0) cell.params.push_back(0);
+    if (i + 1 == cells) cell.params.push_back(1);
     cell.live = i == 0 ? std::vector<model::Live>{{Slot::tokens, model::Spread::tokens, {}}}
                        : std::vector<model::Live>{{Slot::x, model::Spread::tokens, {1}}};
     const auto forward = [i, last = i + 1 == cells](Flow& flow, const model::CellContext& context) {
