@@ -94,36 +94,46 @@ bool GradientBucket::add(std::int64_t microbatch) {
 }
 
 void GradientBucket::start_reduction() {
-  if (partials_.empty() && (reducing_ || reduced_)) return;
+  if (partials_.empty() && (reduction_.under_way || reduced_)) return;
   wait_reduction();
   at::NoGradGuard no_grad;
-  reducing_ = true;
+  reduction_.under_way = true;
   const GroupOptions& options = group_.options();
-  reduce_in_ = partials_.take().to(options.precision.reduce);
+  reduction_.in = partials_.take().to(options.precision.reduce);
   const bool in_place =
       !reduced_ && !options.offload && options.precision.reduce == options.precision.master;
-  reduce_out_ = in_place ? flat_ : at::empty({group_.chunk_elements()}, reduce_in_.options());
-  request_ = group_.fsdp().reduce_scatter(buffer_of(reduce_in_), buffer_of(reduce_out_));
+  reduction_.out = in_place ? flat_ : at::empty({group_.chunk_elements()}, reduction_.in.options());
+  request_ = group_.fsdp().reduce_scatter(buffer_of(reduction_.in), buffer_of(reduction_.out));
+}
+
+bool GradientBucket::reduces_on_streams() const {
+  return !reduction_.under_way || group_.fsdp().size() == 1 || group_.fsdp().backend() == "nccl";
 }
 
 void GradientBucket::wait_reduction() {
-  if (!reducing_) return;
-  request_.wait();
-  reduce_in_ = Tensor();
-  land_reduced();
-  reduce_out_ = Tensor();
-  reducing_ = false;
-  reduced_ = true;
+  if (!reduction_.under_way) return;
+  if (reduction_.beside) {
+    reduction_.beside->hold_current();
+    reduction_.beside.reset();
+    reduction_.in = Tensor();
+  } else {
+    request_.wait();
+    reduction_.in = Tensor();
+    land_reduced();
+  }
+  reduction_.out = Tensor();
+  reduction_.under_way = false;
 }
 
 void GradientBucket::land_reduced() {
   at::NoGradGuard no_grad;
   if (kernels::SideStream* copies = group_.options().copies)
-    landing_.send(std::exchange(reduce_out_, Tensor()), flat_, reduced_, *copies);
+    landing_.send(std::exchange(reduction_.out, Tensor()), flat_, reduced_, *copies);
   else if (reduced_)
-    flat_.add_(reduce_out_);
-  else if (!reduce_out_.is_same(flat_))
-    flat_.copy_(reduce_out_);
+    flat_.add_(reduction_.out);
+  else if (!reduction_.out.is_same(flat_))
+    flat_.copy_(reduction_.out);
+  reduced_ = true;
 }
 
 void GradientBucket::start_sum(comm::Communicator& over) {
@@ -147,9 +157,16 @@ void GradientBucket::start_replicas() {
   start_sum(replicate_);
 }
 
+void GradientBucket::start_replicas(kernels::SideStream& beside) {
+  if (!reduction_.under_way || replicate_.size() == 1) return start_replicas();
+  reduction_.beside = beside.run([this] {
+    request_.wait();
+    land_reduced();
+    start_replicas();
+  });
+}
+
 void GradientBucket::finish() {
-  wait_reduction();
-  start_replicas();
   wait_sum();
   landing_.settle(flat_);
 }
@@ -176,8 +193,8 @@ void GradientBucket::add_memory(MemoryKinds& kinds) const {
   };
   kinds.gradients += bytes_on(device, flat_);
   partials_.for_each([&](const Tensor& flat) { kinds.gradients += bytes_on(device, flat); });
-  kinds.communication += bytes_on(device, reduce_in_) + landing_.bytes_on(device);
-  kinds.communication += apart(reduce_out_) + apart(sum_);
+  kinds.communication += bytes_on(device, reduction_.in) + landing_.bytes_on(device);
+  kinds.communication += apart(reduction_.out) + apart(sum_);
 }
 
 }  // namespace tessera::parallel

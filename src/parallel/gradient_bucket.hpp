@@ -4,6 +4,8 @@
 
 #include "tessera/kernels/tensor.hpp"
 
+#include <optional>
+
 #include "gradient_landing.hpp"
 #include "partial_sums.hpp"
 #include "tessera/parallel/shard_group.hpp"
@@ -33,11 +35,19 @@ class GradientBucket {
   void start_reduction();
   /// The memory of what is reduced is free again, where a reduction is in progress; else nothing.
   void wait_reduction();
+  /// Does a wait for the reduction hold streams alone, and not the host?
+  bool reduces_on_streams() const;
+  /// Is there a sum over dp_replicate that has not started?
+  bool replicas_wait() const { return !replicas_summed_ && replicate_.size() > 1; }
   /// After wait_reduction(): sums the complete gradient over dp_replicate, once a step.
   void start_replicas();
+  /// The same behind a reduction in progress that reduces_on_streams(): `beside` waits for it, so
+  /// that the computation need not.
+  void start_replicas(kernels::SideStream& beside);
   /// Waits for the sum over other ranks that is in progress, if any.
   void wait_sum();
-  /// The rest: the gradient is summed over fsdp and dp_replicate, and is where the masters are.
+  /// After start_replicas(): the gradient is summed over fsdp and dp_replicate, and is where the
+  /// masters are.
   void finish();
   /// Sums the gradient over a communicator of the group's device, wherever the gradient is kept.
   void sum_over(comm::Communicator& over);
@@ -48,6 +58,12 @@ class GradientBucket {
   void add_memory(MemoryKinds& kinds) const;
 
  private:
+  struct Reduction {  ///< over fsdp
+    bool under_way = false;
+    at::Tensor in, out;
+    /// its end, where the sum over replicas was issued behind it
+    std::optional<kernels::SideStream::Mark> beside;
+  };
   bool adds_in_place() const;
   bool copy_leaves(const at::Tensor& flat);
   void add_leaf(ShardedParam& param, const at::Tensor& flat, bool first);
@@ -59,11 +75,10 @@ class GradientBucket {
   bool tree_;
   at::Tensor flat_;  ///< [chunk_elements] in Precision::master
   PartialSums partials_;
-  at::Tensor reduce_in_, reduce_out_;
+  Reduction reduction_;
   at::Tensor sum_;  ///< flat_, or a copy of it, while it is summed over other ranks
   GradientLanding landing_;
-  comm::Request request_;  ///< of the reduction or the sum in progress
-  bool reducing_ = false;
+  comm::Request request_;         ///< of the reduction or the sum in progress
   bool reduced_ = false;          ///< this step's gradient holds something
   bool replicas_summed_ = false;  ///< or their sum is in progress
   int users_ = 0, pending_ = 0;   ///< calls of add() that are still to come

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "tessera/parallel/gradient_reducer.hpp"
 
+#include <algorithm>
 #include <bit>
 
 #include "gradient_bucket.hpp"
@@ -14,6 +15,8 @@ namespace {
 
 /// Units whose gradients may wait for one kind of sum, in memory as large as the whole gradient's.
 constexpr std::size_t kWindow = 2;
+/// A reduction that replicas wait for has the time of one unit's backward.
+constexpr std::size_t kBeforeReplicas = 1;
 
 }  // namespace
 
@@ -47,6 +50,7 @@ void GradientReducer::tie_ends() {
 void GradientReducer::add_unit(std::span<ShardGroup* const> groups) {
   for (ShardGroup* group : groups) {
     if (!group->options().trainable) continue;
+    if (!beside_) beside_.emplace(group->options().device);
     GradientBucket*& bucket = bucket_of_[group];
     if (!bucket)
       bucket = buckets_
@@ -73,15 +77,18 @@ void GradientReducer::add(std::span<ShardGroup* const> unit, std::int64_t microb
     if (!bucket) continue;
     const bool whole = bucket->add(microbatch);
     if (bucket->complete() || (options_.each_microbatch && whole)) bucket->start_reduction();
+    if (may_sum_replicas(*bucket) && bucket->reduces_on_streams()) bucket->start_replicas(*beside_);
     added.push_back(bucket);
   }
-  if (reducing_.size() <= kWindow) return;
+  const bool hurries = std::ranges::any_of(reducing_.front(), [](const GradientBucket* bucket) {
+    return may_sum_replicas(*bucket) && bucket->replicas_wait();
+  });
+  if (reducing_.size() <= (hurries ? kBeforeReplicas : kWindow)) return;
   Unit oldest = std::move(reducing_.front());
   reducing_.pop_front();
   for (GradientBucket* bucket : oldest) {
     bucket->wait_reduction();
-    // A gradient in host memory would hold backward until it is there.
-    if (bucket->complete() && !bucket->group().options().offload) bucket->start_replicas();
+    if (may_sum_replicas(*bucket)) bucket->start_replicas();
   }
   replicating_.push_back(std::move(oldest));
   if (replicating_.size() <= kWindow) return;
@@ -89,11 +96,27 @@ void GradientReducer::add(std::span<ShardGroup* const> unit, std::int64_t microb
   replicating_.pop_front();
 }
 
+/// A gradient in host memory would hold backward until it is there.
+bool GradientReducer::may_sum_replicas(const GradientBucket& bucket) {
+  return bucket.complete() && !bucket.group().options().offload;
+}
+
+/// What backward had no time for, in its order: the sums of one unit over replicas run beside the
+/// reductions of the next ones.
 void GradientReducer::finish() {
   reducing_.clear();
   replicating_.clear();
   for (const auto& bucket : buckets_) bucket->start_reduction();
-  for (const auto& bucket : buckets_) bucket->finish();
+  std::deque<GradientBucket*> summing;
+  for (std::size_t i = buckets_.size(); i-- > 0;) {
+    buckets_[i]->wait_reduction();
+    buckets_[i]->start_replicas();
+    summing.push_back(buckets_[i].get());
+    if (summing.size() <= kWindow) continue;
+    summing.front()->finish();
+    summing.pop_front();
+  }
+  for (GradientBucket* bucket : summing) bucket->finish();
   sum_copies();
   sum_tied();
 }

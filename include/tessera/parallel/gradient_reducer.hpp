@@ -8,6 +8,7 @@
 #include <deque>
 #include <map>
 #include <memory>
+#include <optional>
 #include <span>
 #include <vector>
 
@@ -43,7 +44,9 @@ class GradientReducer {
 
   void begin_step(int microbatches);
   /// Takes the gradients of one microbatch that backward left in the leaves of a unit, and starts
-  /// the sum of each bucket that is complete. At most two units wait for each kind of sum.
+  /// the sum of each bucket that is complete. Where requests hold streams alone, the sum over
+  /// replicas follows at once; else after the backward of the next unit. At most two units wait for
+  /// their reduction, and two more for the sum over replicas.
   void add(std::span<ShardGroup* const> unit, std::int64_t microbatch);
   /// Ends all sums: ShardedParam::gradient is whole. Copies within tp and tied weights follow here:
   /// the former in one exchange for all buckets, the latter when both stages are done.
@@ -64,6 +67,7 @@ class GradientReducer {
  private:
   using Unit = std::vector<GradientBucket*>;
   GradientBucket* find(const ShardGroup* group) const;
+  static bool may_sum_replicas(const GradientBucket& bucket);
   void make_neighbours(const model::ModelSpec& model);
   void tie_ends();
   void sum_copies();
@@ -74,6 +78,8 @@ class GradientReducer {
   ReducerOptions options_;
   std::vector<std::unique_ptr<GradientBucket>> buckets_;  ///< in the order of the units
   std::map<const ShardGroup*, GradientBucket*> bucket_of_;
+  /// where reductions end that no computation waits for, of all groups' device
+  std::optional<kernels::SideStream> beside_;
   std::deque<Unit> reducing_;           ///< units whose gradients were added last
   std::deque<Unit> replicating_;        ///< units that followed them
   comm::Communicator* ends_ = nullptr;  ///< the ranks of first and last stage, if these are two

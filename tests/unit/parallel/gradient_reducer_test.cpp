@@ -108,11 +108,12 @@ TEST(GradientReducer, AddsTheGradientOfAGuestToItsHome) {
   EXPECT_TRUE(home.gradient().eq(3).all().item<bool>());
 }
 
-/// Sums over two replicas that were started so far, before each of five units and after finish().
-std::vector<std::int64_t> replica_sums(int microbatches, bool offload) {
-  const mesh::Layout layout = mesh::Layout::resolve({1, 2, 1, 1, 1}, 2);
+/// Sums over two replicas of `shards` ranks that were started so far, before each of five units and
+/// after finish().
+std::vector<std::int64_t> replica_sums(int microbatches, bool offload, int shards = 1) {
+  const mesh::Layout layout = mesh::Layout::resolve({1, 2, shards, 1, 1}, 2 * shards);
   mesh::DeviceMesh mesh(layout, mesh::Rank(0));  // records calls
-  const auto alone = comm::make_self_communicator("one rank");
+  comm::Communicator& fsdp = mesh.along(mesh::Axis::dp_shard);
   const model::ParamSpec spec{"w", {5, 7}, model::Placement::replicated, {}, "w"};
   GroupOptions options;
   options.offload = offload;
@@ -121,7 +122,7 @@ std::vector<std::int64_t> replica_sums(int microbatches, bool offload) {
   for (int unit = 0; unit < 5; ++unit) {
     const PlacedParam placed{&spec, plan::place(spec, layout, mesh::Rank(0))};
     groups.push_back(
-        std::make_unique<ShardGroup>("w", std::vector<PlacedParam>{placed}, *alone, options));
+        std::make_unique<ShardGroup>("w", std::vector<PlacedParam>{placed}, fsdp, options));
     reducer.add_unit(Groups{groups.back().get()});
   }
   std::vector<std::int64_t> calls;
@@ -140,12 +141,14 @@ std::vector<std::int64_t> replica_sums(int microbatches, bool offload) {
   return calls;
 }
 
-/// Two units wait for their reduction; the sums of those before are under way.
+/// With each unit's gradient, in the last backward.
 TEST(GradientReducer, SumsOverReplicasStartInTheLastBackward) {
-  const std::vector<std::int64_t> early{0, 0, 0, 1, 2, 5}, late{0, 0, 0, 0, 0, 5};
+  const std::vector<std::int64_t> early{0, 1, 2, 3, 4, 5}, late{0, 0, 0, 0, 0, 5};
   EXPECT_EQ(replica_sums(1, false), early);
   EXPECT_EQ(replica_sums(2, false), early);
   EXPECT_EQ(replica_sums(2, true), late) << "copies to host memory would hold backward";
+  const std::vector<std::int64_t> after_the_next{0, 0, 1, 2, 3, 5};
+  EXPECT_EQ(replica_sums(1, false, 2), after_the_next) << "the host waits for the reduction";
 }
 
 TEST(GradientReducer, ForeseesThePartialSums) {
