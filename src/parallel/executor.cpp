@@ -52,7 +52,7 @@ void Executor::forward(const Action& action, Pass& pass) {
   const Microbatch& data = pass.microbatches[action.microbatch.position()];
   const int number = pass.first + action.microbatch.value();
   Flow in;
-  stage.set_documents(number, data.documents);
+  stage.begin_forward(number, data.documents);
   if (stage.first())
     in[Slot::tokens] = data.tokens;
   else
@@ -74,6 +74,7 @@ void Executor::forward(const Action& action, Pass& pass) {
 void Executor::backward(const Action& action, const Pass& pass) {
   Stage& stage = stages_.at(action.stage);
   const bool whole = action.kind == ActionKind::backward;
+  stage.begin_backward();
   Flow gradients;
   if (!stage.last()) gradients = arrived(action, output_gradients_);
   gradients = stage.backward(pass.first + action.microbatch.value(), std::move(gradients),

@@ -75,10 +75,13 @@ void Stage::begin_step(int microbatches) {
   experts_.begin_step(microbatches);
 }
 
-void Stage::set_documents(int microbatch, Documents documents) {
+void Stage::begin_forward(int microbatch, Documents documents) {
   if (!documents.empty())
     tape_.documents[microbatch] = std::make_shared<const Documents>(std::move(documents));
+  gather_from(0);
 }
+
+void Stage::begin_backward() { gather_down_from(units_.size() - 1); }
 
 ContextOperations Stage::operations_of(int microbatch) const {
   const auto documents = tape_.documents.find(microbatch);
@@ -95,11 +98,22 @@ model::CellContext Stage::context_with(const model::Operations& operations) cons
   return context;
 }
 
-/// The next unit's weights travel while this one computes.
+/// The weights of the next units travel while this one computes.
+void Stage::gather_from(std::size_t unit) {
+  const auto ahead = static_cast<std::size_t>(options_.sharding.prefetch_units);
+  for (std::size_t k = unit; k < units_.size() && k <= unit + ahead; ++k)
+    units_[k].unit.start_unshard();
+}
+
+void Stage::gather_down_from(std::size_t unit) {
+  const auto ahead = static_cast<std::size_t>(options_.sharding.prefetch_units);
+  for (std::size_t k = 0; k <= unit && k <= ahead; ++k) units_[unit - k].unit.start_unshard();
+}
+
 void Stage::gather_for_forward(std::size_t unit) {
   comm::Watchdog::at(units_[unit].unit.name(), "forward");
   units_[unit].unit.finish_unshard();
-  if (unit + 1 < units_.size()) units_[unit + 1].unit.start_unshard();
+  gather_from(unit);
 }
 
 StagePass Stage::forward(int microbatch, const Flow& in, const LossInput* loss) {
@@ -139,7 +153,7 @@ Flow Stage::backward(int microbatch, Flow gradients, Backward what) {
     comm::Watchdog::at(unit.name(), "backward");
     TapeEntry entry = std::move(tape_.passes.extract({microbatch, k}).mapped());
     unit.finish_unshard();
-    if (k > 0) units_[k - 1].unit.start_unshard();
+    gather_down_from(k);
     if (what == Backward::inputs) weight_gradients_.put_off();
     gradients = unit.backward(std::move(entry), context, gradients);
     if (look_) look_();

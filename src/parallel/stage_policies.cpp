@@ -62,8 +62,10 @@ std::int64_t Stage::scratch_bytes(int microbatches) const {
     waiting += accumulator;
     largest = std::max(largest, accumulator + collectives);
   }
-  // This unit's, the next one's, and one whose reduction is in progress.
-  return reducer_.waiting_sums(microbatches) * waiting + 3 * largest;
+  // This unit's, those that are gathered ahead, and one whose reduction is in progress.
+  const std::int64_t ahead =
+      std::min<std::int64_t>(options_.sharding.prefetch_units, std::ssize(units_));
+  return reducer_.waiting_sums(microbatches) * waiting + (2 + ahead) * largest;
 }
 
 void Stage::reshard(UnitState& state) {

@@ -102,6 +102,7 @@ ShardingPlan sharding_plan(const config::JobConfig& job) {
   plan.reshard = ReshardPolicy::parse(p.fsdp_reshard_after_forward).value();
   for (const config::Strings& rule : p.reshard_rules)
     plan.reshard_rules.push_back({rule[0], ReshardPolicy::parse(rule[1]).value()});
+  plan.prefetch_units = static_cast<int>(std::min<std::int64_t>(p.fsdp_prefetch_units, 1 << 20));
   plan.accumulation =
       named<Accumulation>(p.fsdp_gradient_accumulation,
                           {{"default", standard}, {"unsharded", unsharded}, {"sharded", sharded}});

@@ -59,19 +59,19 @@ void WeightTraffic::resolve_policies(const std::vector<UnitPart>& parts, bool wh
   for (std::size_t k = 0; k < units_.size(); ++k) units_[k].reshard = reshards[k];
 }
 
-/// Each unit while the one before computes.
+/// Each unit while those before compute.
 void WeightTraffic::forward() {
+  const auto ahead = static_cast<std::size_t>(plan_.sharding.prefetch_units);
   for (std::size_t k = 0; k < units_.size(); ++k) {
-    gather(units_[k]);
-    if (k + 1 < units_.size()) gather(units_[k + 1]);
+    for (std::size_t j = k; j < units_.size() && j <= k + ahead; ++j) gather(units_[j]);
     reshard(units_[k]);
   }
 }
 
 void WeightTraffic::backward() {
+  const auto ahead = static_cast<std::size_t>(plan_.sharding.prefetch_units);
   for (std::size_t k = units_.size(); k-- > 0;) {
-    gather(units_[k]);
-    if (k > 0) gather(units_[k - 1]);
+    for (std::size_t j = 0; j <= k && j <= ahead; ++j) gather(units_[k - j]);
     reshard(units_[k]);
   }
 }

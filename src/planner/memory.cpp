@@ -24,9 +24,13 @@ void add_fsdp(const Workload& work, const Params& all, const Params& largest_blo
   out.gradients = work.master_bytes * own;
   out.optimizer = 2 * work.master_bytes * own;
   const double compute = work.precision == Precision::f32 ? 4 : 2;
-  // Freed: two blocks at a time, the embedding and the output; and the gradients of one block.
-  out.gathered = work.reshard ? compute * (2 * largest_block.all() + ends) + 4 * largest_block.all()
-                              : compute * all.all();
+  // Freed: a block and those ahead of it, the embedding and the output; and the gradients of one
+  // block.
+  const double blocks =
+      1 + static_cast<double>(std::min<std::int64_t>(work.prefetch_units, work.model.layers));
+  out.gathered = work.reshard
+                     ? compute * (blocks * largest_block.all() + ends) + 4 * largest_block.all()
+                     : compute * all.all();
   if (work.unsharded_gradients) out.gathered += work.master_bytes * all.all();
 }
 

@@ -78,6 +78,7 @@ void set_sharding(const plan::JobPlan& plan, Workload& work) {
   work.fsdp = layout.degree(Axis::dp_shard) * work.cp;
   work.replicate = layout.degree(Axis::dp_replicate);
   work.reshard = frees(plan.sharding.reshard, pipelined);
+  work.prefetch_units = plan.sharding.prefetch_units;
   work.unsharded_gradients = sums_whole(plan.sharding.accumulation, pipelined);
 }
 

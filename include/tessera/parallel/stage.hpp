@@ -69,10 +69,12 @@ class Stage {
 
   /// Announces how many microbatches the step has; GradientReducer::begin_step() goes with it.
   void begin_step(int microbatches);
-  /// Before the forward of a microbatch of packed documents: where they begin; without it, or with
-  /// no lists, sequences are whole texts. Known until the next begin_step(), for whatever is
-  /// recomputed.
-  void set_documents(int microbatch, Documents documents);
+  /// Before the forward of a microbatch, whose input may still be on its way: the first weights
+  /// start to travel. `documents`: where packed ones begin; with no lists, sequences are whole
+  /// texts. Known until the next begin_step(), for whatever is recomputed.
+  void begin_forward(int microbatch, Documents documents);
+  /// The same before backward().
+  void begin_backward();
   /// One microbatch through all units; `loss` on the last stage only. The tape keeps what backward
   /// needs.
   StagePass forward(int microbatch, const model::Flow& in, const LossInput* loss);
@@ -109,6 +111,8 @@ class Stage {
   };
   StagePass pass(const model::Flow& in, const model::CellContext& context, const LossInput* loss);
   void gather_for_forward(std::size_t unit);
+  void gather_from(std::size_t unit);
+  void gather_down_from(std::size_t unit);
   ContextOperations operations_of(int microbatch) const;
   model::CellContext context_with(const model::Operations& operations) const;
   void add_units();

@@ -80,6 +80,7 @@ struct Workload {
   int replicate = 1;  ///< copies of these
   bool distributed_optimizer = false;  ///< `fsdp` is of no meaning then
   bool reshard = true;                 ///< weights are freed after the forward
+  int prefetch_units = 1;              ///< gathered ahead of the unit that computes
   bool unsharded_gradients = false;    ///< gradients are added up whole, and reduced once a step
   Recompute recompute = Recompute::none;
   double recomputed_blocks = 1;       ///< share of the blocks to which `recompute` applies

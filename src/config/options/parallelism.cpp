@@ -53,6 +53,11 @@ OptionList parallelism_options() {
              "default = sharded unless pipelined or deterministic")
           .one_of({"default", "unsharded", "sharded"})
           .is_ours(),
+      OPTION(parallelism.fsdp_prefetch_units,
+             "Units whose weights are gathered ahead of the unit that computes; each needs the "
+             "memory of its weights")
+          .at_least(0)
+          .is_ours(),
       OPTION(
           parallelism.tensor_parallel_degree,
           "Ranks over which each weight matrix is split, and the tokens between matrix products; "

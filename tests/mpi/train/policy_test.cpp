@@ -3,10 +3,14 @@
 // leaves alone.
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <mutex>
+
 #include "mpi/comm/mpi_main.hpp"
 #include "mpi/train/place.hpp"
 #include "mpi/train/tiny_model.hpp"
 #include "support/planned.hpp"
+#include "tessera/comm/hooks.hpp"
 #include "tessera/train/trainer.hpp"
 
 namespace tessera::test {
@@ -91,6 +95,37 @@ TEST_F(Policy, GathersWhatTheorySays) {
   const Costs automatic = costs_of("auto", all);
   EXPECT_EQ(automatic.bytes, never.bytes);
   EXPECT_EQ(costs_of("auto", 0).bytes, always.bytes);
+}
+
+/// The calls of this rank, in their order.
+class Calls final : public comm::Hook {
+ public:
+  void before(const comm::HookedCall& call) override {
+    const std::lock_guard lock(mutex_);
+    calls_.push_back(call.info.call);
+  }
+  std::int64_t gathers_before_the_first_reduction() const {
+    return std::count(calls_.begin(), std::ranges::find(calls_, comm::Call::reduce_scatter),
+                      comm::Call::all_gather);
+  }
+
+ private:
+  std::mutex mutex_;
+  std::vector<comm::Call> calls_;
+};
+
+/// All units in forward; in backward the last one is there, and those before it are on their way.
+TEST_F(Policy, GathersAsFarAheadAsAskedFor) {
+  for (const int ahead : {0, 1, 3}) {
+    job_.parallelism.fsdp_prefetch_units = ahead;
+    train::Trainer& t = trainer();
+    const auto calls = std::make_shared<Calls>();
+    comm::add_hook(calls);
+    t.compute();
+    comm::remove_hook(calls);
+    EXPECT_EQ(calls->gathers_before_the_first_reduction(), kUnits + ahead);
+    EXPECT_EQ(t.stages().gather_count().gathers, 2 * kMicrobatches * (kUnits - 1) + 1);
+  }
 }
 
 TEST_F(Policy, NeighboursKeepAPart) {

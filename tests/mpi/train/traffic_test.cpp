@@ -160,6 +160,8 @@ TEST(Traffic, OtherKeys) {
   }));
   EXPECT_TRUE(expect_predicted(
       row, [](config::JobConfig& job) { job.training.enable_cpu_offload = true; }));
+  EXPECT_TRUE(expect_predicted(
+      row, [](config::JobConfig& job) { job.parallelism.fsdp_prefetch_units = 3; }));
   EXPECT_TRUE(expect_predicted(row, [](config::JobConfig& job) {
     job.training.mixed_precision_param = job.training.mixed_precision_reduce = "bfloat16";
   }));

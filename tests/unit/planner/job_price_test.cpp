@@ -46,6 +46,16 @@ TEST(JobPrice, WeightsAndMomentsAreSharedByTheirRanks) {
   EXPECT_DOUBLE_EQ(on_16.memory.weights, on_8.memory.weights / 2);
 }
 
+/// 32 blocks of 218 million parameters in bfloat16; more than all of them are never gathered.
+TEST(JobPrice, UnitsThatAreGatheredAheadTakeMemory) {
+  const auto with = [](const char* ahead) {
+    return price_of(8, {"--parallelism.fsdp_prefetch_units", ahead}).memory.gathered;
+  };
+  EXPECT_DOUBLE_EQ(with("1"), price_of(8).memory.gathered);
+  EXPECT_NEAR(with("3") - with("1"), 2 * 2 * 218.1e6, 1e6);
+  EXPECT_DOUBLE_EQ(with("100"), with("32"));
+}
+
 TEST(JobPrice, RecomputationTakesTimeAndSparesMemory) {
   const Price kept = price_of(8, {"--activation_checkpoint.mode", "none"});
   const Price made_again = price_of(8, {"--activation_checkpoint.mode", "full"});
