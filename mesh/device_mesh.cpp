@@ -123,6 +123,8 @@ DeviceMesh::DeviceMesh(comm::World& world, const Layout& layout, comm::Backend b
     impl_->expert_shards = root->split(sharers.front().value(), position(sharers, rank_), "efsdp");
   }
   impl_->groups[spanned(layout, AxisSet(31)).to_ulong()] = std::move(root);
+  if (layout.degree(Axis::pp) > 1)
+    impl_->upstream = along(Axis::pp).split(0, coord_[Axis::pp], std::string(kUpstream));
   if (decorate) impl_->decorate_with(decorate);
 }
 
@@ -139,6 +141,9 @@ DeviceMesh::DeviceMesh(const Layout& layout, Rank rank)
         position(ranks, rank), static_cast<int>(ranks.size()), name_of(layout, set));
   }
   impl_->rehearse_experts(layout, rank);
+  if (const int stages = layout.degree(Axis::pp); stages > 1)
+    impl_->upstream =
+        comm::make_recording_communicator(coord_[Axis::pp], stages, std::string(kUpstream));
   if (layout.degree(Axis::pp) > 2 && ends_pipeline(layout, coord_))
     impl_->embedding =
         comm::make_recording_communicator(coord_[Axis::pp] == 0 ? 0 : 1, 2, "embedding");
@@ -167,12 +172,16 @@ void DeviceMesh::Impl::add_self(const Layout& layout) {
 /// pipeline have an embedding group.
 void DeviceMesh::Impl::decorate_with(const Decorate& decorate) {
   for (auto& [axes, group] : groups) group = decorate(std::move(group));
-  for (auto* other : {&experts, &expert_shards, &embedding})
+  for (auto* other : {&upstream, &experts, &expert_shards, &embedding})
     if (*other) *other = decorate(std::move(*other));
 }
 
 comm::Communicator& DeviceMesh::along(Axis axis) {
   return impl_->self[axis] ? *impl_->self[axis] : along(std::vector<Axis>{axis});
+}
+
+comm::Communicator& DeviceMesh::upstream() {
+  return impl_->upstream ? *impl_->upstream : along(Axis::pp);
 }
 
 comm::Communicator& DeviceMesh::along(const std::vector<Axis>& axes) {
@@ -221,7 +230,8 @@ comm::Communicator* DeviceMesh::embedding_group() {
 void DeviceMesh::visit(const std::function<void(const comm::Communicator&)>& look) const {
   if (impl_->control) look(*impl_->control);
   for (const auto& [axes, group] : impl_->groups) look(*group);
-  for (const auto* other : {&impl_->experts, &impl_->expert_shards, &impl_->embedding})
+  for (const auto* other :
+       {&impl_->upstream, &impl_->experts, &impl_->expert_shards, &impl_->embedding})
     if (*other) look(**other);
   for (const auto& [key, group] : impl_->neighbours) look(*group);
 }

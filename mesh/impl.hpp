@@ -20,6 +20,7 @@ struct DeviceMesh::Impl {
   std::map<unsigned long, std::unique_ptr<comm::Communicator>> groups;
   PerAxis<std::unique_ptr<comm::Communicator>> self;  ///< for the axes of degree 1
   std::unique_ptr<comm::Communicator> self_of_many;
+  std::unique_ptr<comm::Communicator> upstream;  ///< null: this rank alone
   std::unique_ptr<comm::Communicator> embedding;
   std::unique_ptr<comm::Communicator> experts,
       expert_shards;  ///< null: one of the others, or this rank alone

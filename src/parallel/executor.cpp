@@ -96,45 +96,46 @@ void Executor::move(const Action& action) {
   const Stage& stage = stages_.at(action.stage);
   switch (action.kind) {
     case ActionKind::send_forward:
-      return send(action, action.stage + 1, outputs_, stage.outputs());
+      return send(action, {down_, action.stage + 1}, outputs_, stage.outputs());
     case ActionKind::send_backward:
-      return send(action, action.stage - 1, input_gradients_, stage.inputs());
+      return send(action, {up_, action.stage - 1}, input_gradients_, stage.inputs());
     case ActionKind::recv_forward:
-      return receive(action, action.stage - 1, inputs_, stage.inputs());
+      return receive(action, {down_, action.stage - 1}, inputs_, stage.inputs());
     default:
-      return receive(action, action.stage + 1, output_gradients_, stage.outputs());
+      return receive(action, {up_, action.stage + 1}, output_gradients_, stage.outputs());
   }
 }
 
-void Executor::send(const Action& action, StageIndex to, std::map<Key, Flow>& from,
+void Executor::send(const Action& action, const Link& link, std::map<Key, Flow>& from,
                     const std::vector<plan::Crossing>& slots) {
   const Flow flow = std::move(from.extract({action.stage, action.microbatch}).mapped());
   Transfer sent;
-  pp_.group_start();
+  link.pp.group_start();
   for (const plan::Crossing& crossing : slots) {
     const at::Tensor value = flow[crossing.slot].detach().contiguous();
     TESSERA_EXPECT(value.sizes() == crossing.shape,
                    "slot {} crosses the cut with a shape that its cell does not declare",
                    model::name_of(crossing.slot));
-    pp_.send(buffer_of(value), stages_.map().rank_of(to).value());
+    link.pp.send(buffer_of(value), stages_.map().rank_of(link.stage).value());
     sent.flow[crossing.slot] = value;
   }
-  sent.request = pp_.group_end();
+  sent.request = link.pp.group_end();
   outgoing_.push_back(std::move(sent));
 }
 
-void Executor::receive(const Action& action, StageIndex from, std::map<Key, Transfer>& into,
+void Executor::receive(const Action& action, const Link& link, std::map<Key, Transfer>& into,
                        const std::vector<plan::Crossing>& slots) {
   const StageOptions& options = stages_.options();
   Transfer incoming;
-  pp_.group_start();
+  link.pp.group_start();
   for (const plan::Crossing& crossing : slots) {
     incoming.flow[crossing.slot] =
         at::empty(crossing.shape,
                   at::TensorOptions(scalar_type_of(crossing.type)).device(options.sharding.device));
-    pp_.recv(buffer_of(incoming.flow[crossing.slot]), stages_.map().rank_of(from).value());
+    link.pp.recv(buffer_of(incoming.flow[crossing.slot]),
+                 stages_.map().rank_of(link.stage).value());
   }
-  incoming.request = pp_.group_end();
+  incoming.request = link.pp.group_end();
   into[{action.stage, action.microbatch}] = std::move(incoming);
 }
 

@@ -84,10 +84,12 @@ class Step {
   /// Sends and receives are calls alike, and what is sent counts.
   void transfer(const schedule::Action& action) {
     const Range cells = (*pipeline_.ranges)[action.stage];
-    const bool forward = action.kind == ActionKind::send_forward,
-               sends = forward || action.kind == ActionKind::send_backward;
-    const std::int64_t cut = forward ? cells.end() : cells.begin;
-    rows_.add(groups_.along({Axis::pp}), Call::group, sends ? bytes_across(cut) : 0);
+    const bool sends_forward = action.kind == ActionKind::send_forward,
+               down = sends_forward || action.kind == ActionKind::recv_forward,
+               sends = sends_forward || action.kind == ActionKind::send_backward;
+    const RankGroup pp = groups_.along({Axis::pp});
+    rows_.add(down ? pp : RankGroup{std::string(mesh::kUpstream), pp.size}, Call::group,
+              sends ? bytes_across(sends_forward ? cells.end() : cells.begin) : 0);
   }
 
   std::int64_t bytes_across(std::int64_t cut) const {

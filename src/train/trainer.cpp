@@ -43,7 +43,7 @@ Trainer::Trainer(const plan::JobPlan& plan, const model::Model& model, mesh::Dev
       microbatches_(plan.microbatches),
       ranges_(stage_ranges_of(pipeline(), model, mesh, stage_options_of(plan, device))),
       stages_(model, ranges_, pipeline().map, mesh, stage_options_of(plan, device)),
-      executor_(stages_, mesh.along(Axis::pp), &timer_),
+      executor_(stages_, mesh, &timer_),
       weights_(plan.optimizer, stages_),
       ahead_(source, reader_of(mesh, pipeline().map), model.dimensions.vocab, plan.data.read_ahead),
       timer_(&metrics::monotonic_seconds, [&mesh] { return seconds_waited(mesh); }) {

@@ -47,7 +47,7 @@ Validator::Validator(const plan::DataPlan& data, const model::ModelSpec& model,
       samples_(samples_of(plan_, source)),
       padded_(source, samples_, data.seq_len),
       lists_(forwards(stages.map(), plan_.batch.microbatches)),
-      executor_(stages, mesh.along(Axis::pp)) {}
+      executor_(stages, mesh) {}
 
 ValidationResult Validator::run(std::int64_t step) {
   const double began = metrics::monotonic_seconds();

@@ -37,6 +37,9 @@ class DeviceMesh {
   int coord(Axis axis) const { return coord_[axis]; }
   /// Communicator along one axis; size 1 axes give a self communicator.
   comm::Communicator& along(Axis axis);
+  /// The ranks of along(pp) again, as a queue of its own: gradients travel up a pipeline while
+  /// activations travel down.
+  comm::Communicator& upstream();
   /// Communicator over several axes, ordered outer to inner, e.g. {dp_shard, cp} (FSDP) or
   /// {dp_replicate, dp_shard, cp}. The usual combinations are made in the constructor, so this call
   /// never communicates: every single axis, {dp_shard,cp}, {dp_replicate,dp_shard},

@@ -18,6 +18,8 @@ enum class Axis : std::uint8_t { pp, dp_replicate, dp_shard, cp, tp };
 inline constexpr std::array<Axis, 5> kAxes{Axis::pp, Axis::dp_replicate, Axis::dp_shard, Axis::cp,
                                            Axis::tp};
 std::string_view name_of(Axis axis) noexcept;
+/// Of DeviceMesh::upstream().
+inline constexpr std::string_view kUpstream = "pp upstream";
 /// Of `ranks` neighbours among those of the group called `of`.
 std::string neighbours_name(int ranks, const std::string& of);
 

@@ -32,9 +32,9 @@ struct PassResult {
 class Executor {
  public:
   /// `timer`, if given, is in the phase of forward when a pass begins; backward is charged to its
-  /// own phase. It must outlive this.
-  Executor(Stages& stages, comm::Communicator& pp, metrics::PhaseTimer* timer = nullptr)
-      : stages_(stages), pp_(pp), timer_(timer) {}
+  /// own phase. All must outlive this.
+  Executor(Stages& stages, mesh::DeviceMesh& mesh, metrics::PhaseTimer* timer = nullptr)
+      : stages_(stages), down_(mesh.along(mesh::Axis::pp)), up_(mesh.upstream()), timer_(timer) {}
 
   /// One forward and backward pass over `microbatches` by this rank's list; the gradients are then
   /// in the stages' groups (not yet finished). Microbatch i of the list is number `first` + i of
@@ -52,6 +52,10 @@ class Executor {
     model::Flow flow;
     comm::Request request;
   };
+  struct Link {  ///< to a stage of another rank
+    comm::Communicator& pp;
+    schedule::StageIndex stage;
+  };
   struct Pass {
     std::span<const Microbatch> microbatches;
     int first;
@@ -64,16 +68,16 @@ class Executor {
   void forward(const schedule::Action& action, Pass& pass);
   void backward(const schedule::Action& action, const Pass& pass);
   void move(const schedule::Action& action);
-  void send(const schedule::Action& action, schedule::StageIndex to,
-            std::map<Key, model::Flow>& from, const std::vector<plan::Crossing>& slots);
-  void receive(const schedule::Action& action, schedule::StageIndex from,
-               std::map<Key, Transfer>& into, const std::vector<plan::Crossing>& slots);
+  void send(const schedule::Action& action, const Link& link, std::map<Key, model::Flow>& from,
+            const std::vector<plan::Crossing>& slots);
+  void receive(const schedule::Action& action, const Link& link, std::map<Key, Transfer>& into,
+               const std::vector<plan::Crossing>& slots);
   void hand_over(const schedule::Action& made, schedule::StageIndex to, model::Flow flow,
                  std::map<Key, model::Flow>& sent, std::map<Key, Transfer>& local);
   static model::Flow arrived(const schedule::Action& action, std::map<Key, Transfer>& from);
 
   Stages& stages_;
-  comm::Communicator& pp_;
+  comm::Communicator &down_, &up_;  ///< of activations and of gradients
   metrics::PhaseTimer* timer_;
   std::map<Key, model::Flow> outputs_, input_gradients_;  ///< computed here, to be sent
   std::map<Key, Transfer> inputs_, output_gradients_;     ///< here or on their way in

@@ -46,7 +46,7 @@ class Pipeline {
   }
 
   Measured run(const schedule::ActionLists& lists, int microbatches) {
-    parallel::Executor executor(stages_, mesh_.along(mesh::Axis::pp));
+    parallel::Executor executor(stages_, mesh_);
     const at::Tensor tokens = at::zeros({kTokens}, at::kLong);
     const std::vector<parallel::Microbatch> data(static_cast<std::size_t>(microbatches),
                                                  {tokens, tokens, {}});
