@@ -197,6 +197,9 @@ ActionList compute_order(Kind schedule, const StageMap& map, PipelineRank rank, 
     case Kind::one_f_one_b:
       one_f_one_b(writer, p - r, m);
       break;
+    case Kind::eager_one_f_one_b:
+      one_f_one_b(writer, 2 * (p - r) - 1, m);
+      break;
     case Kind::zb_h1:
       zb_h1(writer, r, p, m);
       break;

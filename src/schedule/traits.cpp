@@ -19,6 +19,9 @@ constexpr auto kTable = [] {
     // kind                 name                   stages      map   per rank rounds  keeps  splits
     Traits{one_f_one_b,     "1F1B",                one,        loop,    1,    false,  false, false,
            "https://arxiv.org/abs/2006.09503"},
+    Traits{eager_one_f_one_b,
+                           "Eager1F1B",           one,        loop,    1,    false,  false, false,
+           "https://arxiv.org/abs/2211.05322"},
     Traits{gpipe,           "GPipe",               one,        loop,    1,    false,  true,  false,
            "https://arxiv.org/abs/1811.06965"},
     Traits{interleaved,     "Interleaved1F1B",     several,    loop,    0,    true,   false, false,

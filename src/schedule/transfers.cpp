@@ -19,8 +19,12 @@ struct Ends {
   std::vector<std::size_t> until;  ///< by time: one past the last computation that ends then
 };
 
-/// Counts the ends at each time, which takes linear time: with the usual durations, times are
-/// whole.
+/// Ranks lag behind each other by their transfers. A rank must ask for what another has computed
+/// before the computation that it would have ended by then without a lag, so transfers take time
+/// here. How much of it does not matter.
+constexpr Durations kLagging{.forward = 4, .input = 4, .weight = 4, .transfer = 1};
+
+/// Counts the ends at each time, which takes linear time: with such durations, times are whole.
 Ends ends_of(const Timeline& timeline) {
   const auto at = [](const TimedAction& timed) { return static_cast<std::size_t>(timed.end); };
   std::vector<std::size_t> place(static_cast<std::size_t>(timeline.end()) + 2, 0);
@@ -58,7 +62,7 @@ void add_transfer(ActionLists& lists, const Computed& made, const StageMap& map)
 /// The global order: computations at their ends, and after those of one time the transfers that
 /// they ask for.
 ActionLists with_transfers(const ActionLists& computations, const StageMap& map) {
-  const Ends ends = ends_of(simulate(computations, map));
+  const Ends ends = ends_of(simulate(computations, map, kLagging));
   ActionLists lists(computations.size());
   for (const PipelineRank rank : lists.indexes())
     lists[rank].reserve(3 * computations[rank].size());

@@ -204,6 +204,7 @@ int main(int argc, char** argv) {
   measure(world, {"FSDP, gathers of forward", sharded, "dp_shard", 0.5, 1, false});
   measure(world, {"FSDP, gathers and reduce-scatters", sharded, "dp_shard"});
   measure(world, {"1F1B, transfers", pipelined, "pp", 0.3, 16});
+  measure(world, {"Eager1F1B, transfers", pipelined, "pp", 0.3, 16, true, eager_one_f_one_b});
   measure(world, {"ZBH1, transfers", pipelined, "pp", 0.3, 16, true, zb_h1});
   measure(world, {"Interleaved1F1B, transfers", pipelined, "pp", 0.3, 16, true, interleaved});
 }

@@ -3,7 +3,8 @@
 // function.
 //
 // What crosses a cut between ranks is sent right after it was computed. Receives are where one
-// global order of all events puts them. The lists are therefore free of deadlock, even if every
+// global order of all events puts them, if transfers take a little time: before the computation
+// during which they arrive. The lists are therefore free of deadlock, even if every
 // transfer is a rendezvous and each communicator is a queue. Neighbouring stages on one rank hand
 // over without a transfer.
 #pragma once

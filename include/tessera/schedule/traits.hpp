@@ -13,6 +13,7 @@ namespace tessera::schedule {
 
 enum class Kind : std::uint8_t {
   one_f_one_b,
+  eager_one_f_one_b,
   gpipe,
   interleaved,
   looped_bfs,

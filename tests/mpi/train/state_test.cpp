@@ -145,6 +145,7 @@ TEST(State, SchedulesGiveTheSameBits) {
   const Pipelines untied{{"1F1B", 4},
                          {"GPipe", 4},
                          {"1F1B", 2},
+                         {"Eager1F1B", 4},
                          {"ZBH1", 4},
                          {"LoopedBFS", 2},
                          {"Interleaved1F1B", 2},

@@ -26,14 +26,15 @@ struct Row {
   Checksums expected;
 };
 constexpr Row kRows[] = {
-    {Kind::gpipe, 2026, {0x5a369ad4, 0x8726a562, 0xa36842d9}},
-    {Kind::one_f_one_b, 2027, {0x6aa76239, 0xf97da017, 0xb4bdf33c}},
-    {Kind::interleaved, 2028, {0x576727d4, 0xa0dd10f5, 0x2d9e9148}},
-    {Kind::looped_bfs, 2029, {0xa961d8ad, 0xf882c9b9, 0x71ac1626}},
-    {Kind::zb_h1, 2030, {0x3142e1cc, 0x9f15da8c, 0xe55d97b1}},
-    {Kind::interleaved_zero_bubble, 2031, {0x2f0ca3bf, 0xaee9eea2, 0x4826e4c9}},
-    {Kind::zbv, 2032, {0xdfda77df, 0x9c1aaaa9, 0x61de7ab5}},
-    {Kind::dual_pipe_v, 2033, {0x25ca65f2, 0x317000c4, 0x16bac951}}};
+    {Kind::eager_one_f_one_b, 2034, {0x660fa866, 0x3531bb8e, 0x9e1790fb}},
+    {Kind::gpipe, 2026, {0x4232c631, 0x8726a562, 0x6cd5a2a7}},
+    {Kind::one_f_one_b, 2027, {0xbf067bab, 0xf97da017, 0xf233e462}},
+    {Kind::interleaved, 2028, {0x91b98178, 0xa0dd10f5, 0x03dc4b24}},
+    {Kind::looped_bfs, 2029, {0xb00fecfa, 0xf882c9b9, 0xe069583d}},
+    {Kind::zb_h1, 2030, {0x6e25aaa8, 0x9f15da8c, 0xfc9cc102}},
+    {Kind::interleaved_zero_bubble, 2031, {0xd924befd, 0xaee9eea2, 0xfd979ff8}},
+    {Kind::zbv, 2032, {0xd54855e4, 0x9c1aaaa9, 0x7e2aa6ea}},
+    {Kind::dual_pipe_v, 2033, {0x568baac5, 0x317000c4, 0xd1aab4ac}}};
 
 std::uint32_t with(std::uint32_t crc, const std::string& text) {
   return crc32c(crc, text.data(), text.size() + 1);

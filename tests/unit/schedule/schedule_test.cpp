@@ -42,6 +42,8 @@ TEST(Schedule, OrderOfComputations) {
   EXPECT_EQ(letters(order_of(Kind::gpipe, 2, 1, 2)), "1F0 1F1 1B0 1B1");
   EXPECT_EQ(letters(order_of(Kind::one_f_one_b, 3, 0, 4)), "0F0 0F1 0F2 0B0 0F3 0B1 0B2 0B3");
   EXPECT_EQ(letters(order_of(Kind::one_f_one_b, 3, 2, 3)), "2F0 2B0 2F1 2B1 2F2 2B2");
+  EXPECT_EQ(letters(order_of(Kind::eager_one_f_one_b, 2, 0, 4)), "0F0 0F1 0F2 0B0 0F3 0B1 0B2 0B3");
+  EXPECT_EQ(letters(order_of(Kind::eager_one_f_one_b, 2, 1, 2)), "1F0 1B0 1F1 1B1");
   EXPECT_EQ(letters(order_of(Kind::zb_h1, 2, 1, 3)), "1F0 1I0 1F1 1I1 1W0 1F2 1I2 1W1 1W2");
   EXPECT_EQ(letters(order_of(Kind::zbv, 1, 0, 2)),
             "0F0 1F0 1I0 1W0 0F1 0I0 0W0 1F1 1I1 1W1 0I1 0W1");
@@ -79,11 +81,12 @@ TEST(Schedule, RefusesMapsThatItIsNotMadeFor) {
               HasSubstr("same number of stages"));
 }
 
-/// Activations alive at once. 1F1B: p - rank; ZB-H1 and ZB-V: what 1F1B has on its first rank;
-/// GPipe: all.
+/// Activations alive at once. 1F1B: p - rank; its eager form: one more for each rank behind; ZB-H1
+/// and ZB-V: what 1F1B has on its first rank; GPipe: all.
 TEST(Schedule, PeakOfActivations) {
   for (int rank = 0; rank < 6; ++rank) {
     EXPECT_EQ(peak_activations(order_of(Kind::one_f_one_b, 6, rank, 20)), 6 - rank);
+    EXPECT_EQ(peak_activations(order_of(Kind::eager_one_f_one_b, 6, rank, 20)), 11 - 2 * rank);
     EXPECT_EQ(peak_activations(order_of(Kind::zb_h1, 6, rank, 20)), 6);
     EXPECT_EQ(peak_activations(order_of(Kind::zbv, 6, rank, 20)), 2 * 6);
     EXPECT_EQ(peak_activations(order_of(Kind::dual_pipe_v, 6, rank, 20)), 2 * 6 + 1);
@@ -105,6 +108,7 @@ TEST(Schedule, BubblesAreThePublishedOnes) {
     const double one = 3.0 * m, two = 6.0 * m, waits = p - 1;
     EXPECT_NEAR(bubble(Kind::gpipe, p, m), of(3 * waits, one), 1e-12);
     EXPECT_NEAR(bubble(Kind::one_f_one_b, p, m), of(3 * waits, one), 1e-12);
+    EXPECT_NEAR(bubble(Kind::eager_one_f_one_b, p, m), of(3 * waits, one), 1e-12);
     EXPECT_NEAR(bubble(Kind::interleaved, p, m), of(3 * waits, two), 1e-12);
     EXPECT_NEAR(bubble(Kind::looped_bfs, p, m), of(3 * waits, two), 1e-12);
     EXPECT_NEAR(bubble(Kind::zb_h1, p, m), of(waits, one), 1e-12);
@@ -134,6 +138,19 @@ TEST(Schedule, DurationsMoveTheTimeline) {
   EXPECT_DOUBLE_EQ(simulate(lists, map, {2, 3, 4, 0.5}).end(), 2 + 0.5 + 2 + 7 + 0.5 + 7);
 }
 
+/// The forward that a rank computes next has arrived while it computed: transfers cost the time of
+/// the first and the last alone.
+TEST(Schedule, EagerForwardsHideTransfers) {
+  const auto map = StageMap::loop(4);
+  const auto end = [&](Kind schedule, double transfer) {
+    return simulate(compute_orders(schedule, map, 16), map, {1, 1, 1, transfer}).end();
+  };
+  const double alone = end(Kind::one_f_one_b, 0);
+  EXPECT_DOUBLE_EQ(end(Kind::eager_one_f_one_b, 0), alone);
+  EXPECT_DOUBLE_EQ(end(Kind::eager_one_f_one_b, 0.5), alone + 2 * 3 * 0.5);
+  EXPECT_GT(end(Kind::one_f_one_b, 0.5), alone + 16 * 0.5);
+}
+
 TEST(Schedule, StagesMayDiffer) {
   const StageMap map = StageMap::loop(2);
   const auto lists = make_schedule(Kind::one_f_one_b, map, 1);
@@ -153,6 +170,13 @@ TEST(Schedule, NeighboursOnOneRankNeedNoTransfer) {
            (a.kind == ActionKind::recv_forward || a.kind == ActionKind::send_backward));
       EXPECT_FALSE(turn) << to_string(a);
     }
+}
+
+/// A rank that lags asks for the next gradient before the computation during which it arrives.
+TEST(Schedule, ReceivesComeBeforeTheComputationThatHidesThem) {
+  const auto map = StageMap::loop(2);
+  const std::string list = letters(make_schedule(Kind::eager_one_f_one_b, map, 5)[PipelineRank(0)]);
+  EXPECT_THAT(list, HasSubstr("0B0 RECV_B 0.1 0F3 SEND_F 0.3 0B1 RECV_B 0.2 0F4 SEND_F 0.4"));
 }
 
 TEST(Schedule, CheckerFindsSwappedTransfers) {
