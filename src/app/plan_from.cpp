@@ -67,7 +67,7 @@ struct PricedRun {
                                                         : request.stack)),
         work(planner::workload_of(plan, stack)),
         prediction{planner::words_of(machine),
-                   planner::figures_of(planner::price(work, machine, stack)),
+                   planner::figures_of(planner::price(work, machine, stack), machine),
                    run.prediction ? run.prediction->measured : figures_in(run)} {}
 
  private:

@@ -106,7 +106,7 @@ class Fit {
     for (int i = 0; i < kHalvings; ++i) {
       const double middle = (least + most) / 2;
       one.factor = std::exp(middle);
-      const bool slow = seconds_of(figures_of(price_with(all)), one.rate) > wanted;
+      const bool slow = seconds_of(figures_of(price_with(all), machine_), one.rate) > wanted;
       (slow ? least : most) = middle;
     }
     one.factor = std::exp((least + most) / 2);

@@ -8,18 +8,23 @@
 
 namespace tessera::planner {
 
-metrics::RunFigures figures_of(const Price& price) {
+metrics::RunFigures figures_of(const Price& price, const Machine& machine) {
+  const double crowd = machine.host ? machine.host->crowd : 1;
   metrics::RunFigures figures{price.step_seconds,
                               static_cast<std::int64_t>(price.memory.total()),
-                              {{"forward", price.forward_seconds},
-                               {"backward", price.backward_seconds},
-                               {"optimizer", price.optimizer_seconds}}};
+                              {{"forward", price.forward_seconds / crowd},
+                               {"backward", price.backward_seconds / crowd},
+                               {"optimizer", price.optimizer_seconds / crowd}}};
   const Exposed& waits = price.exposed;
   const std::array<std::pair<const char*, double>, 5> axes{
       {{"tp", waits.tp}, {"cp", waits.cp}, {"ep", waits.ep}, {"pp", waits.pp}, {"dp", waits.dp}}};
+  double all = 0, turns = 0;
+  for (const auto& [axis, seconds] : axes) all += seconds;
+  for (const auto& [part, seconds] : figures.parts) turns += (crowd - 1) * seconds;
   for (const auto& [axis, seconds] : axes)
     if (seconds > 1e-6)
-      figures.parts.emplace_back(std::string(metrics::kWaitingIn) + axis, seconds);
+      figures.parts.emplace_back(std::string(metrics::kWaitingIn) + axis,
+                                 seconds * (1 + turns / all));
   return figures;
 }
 

@@ -43,8 +43,8 @@ std::optional<metrics::Prediction> prediction_of(const plan::JobPlan& plan,
   const planner::Machine& machine = *advice.machine;
   const planner::Stack stack = planner::load_stack(planner::stack_of(machine));
   const planner::Price price = planner::price(planner::workload_of(plan, stack), machine, stack);
-  return metrics::Prediction{planner::words_of(machine), planner::figures_of(price), measured,
-                             plan.model.shape.vocab};
+  return metrics::Prediction{planner::words_of(machine), planner::figures_of(price, machine),
+                             measured, plan.model.shape.vocab};
 } catch (const Error&) {
   return std::nullopt;  // stages that are timed first: a run does not end with an error
 }

@@ -9,8 +9,9 @@
 
 namespace tessera::planner {
 
-/// The parts have the names of a run's table of times.
-metrics::RunFigures figures_of(const Price& price);
+/// The parts have the names of a run's table of times. Where ranks take turns on a core, a rank
+/// computes without a break, and waits in its calls while the others have the core.
+metrics::RunFigures figures_of(const Price& price, const Machine& machine);
 
 /// "2 cores of AMD EPYC", "h100-700w".
 std::string words_of(const Machine& machine);

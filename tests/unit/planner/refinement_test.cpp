@@ -31,9 +31,46 @@ struct TruePlace {
 
   Refinement refined(const std::vector<Correction>& truth) const {
     const Price there = price(work, corrected(job.machine, truth), job.stack);
-    return refine(work, job.machine, job.stack, figures_of(there));
+    return refine(work, job.machine, job.stack, figures_of(there, job.machine));
   }
 };
+
+/// Two cores, all rates alike.
+Host plain_node() {
+  Host node;
+  node.processor = "X";
+  node.cores = 2;
+  node.memory_bytes = 8 * kGiB;
+  for (double Host::*value :
+       {&Host::copy_bytes_per_second, &Host::f32_peak, &Host::bf16_peak,
+        &Host::f32_flops_per_second, &Host::bf16_flops_per_second,
+        &Host::f32_operand_bytes_per_second, &Host::bf16_operand_bytes_per_second,
+        &Host::attention_forward, &Host::attention_backward, &Host::scores_forward,
+        &Host::scores_backward, &Host::rank_bytes_per_second})
+    node.*value = 4e10;
+  node.kernel_seconds = node.fork_seconds = node.call_seconds = 1e-6;
+  return node;
+}
+
+/// A step's seconds do not change. What others compute in them is waiting.
+TEST(RunFigures, RanksThatTakeTurnsOnACoreWaitForTheOthers) {
+  const PlannedJob job({"",
+                        8,
+                        {"--model.flavor", "debugmodel", "--training.seq_len", "256",
+                         "--parallelism.tensor_parallel_degree", "2"},
+                        "h100-700w",
+                        0,
+                        "tessera-host"});
+  const Machine machine = machine_of(plain_node(), 8);
+  const Price price = planner::price(job.space.own_work(), machine, job.stack);
+  const metrics::RunFigures figures = figures_of(price, machine);
+  double waits = 0, own = 0;
+  for (const auto& [part, seconds] : figures.parts)
+    (part.starts_with(metrics::kWaitingIn) ? waits : own) += seconds;
+  const double all = price.forward_seconds + price.backward_seconds + price.optimizer_seconds;
+  EXPECT_NEAR(own, all / 4, 1e-9 * all);
+  EXPECT_NEAR(waits, price.exposed.tp + price.exposed.dp + 3 * all / 4, 1e-6 * all);
+}
 
 TEST(Refinement, OneWrongRateIsFoundAndNoOtherIsTouched) {
   const TruePlace run;
@@ -61,7 +98,8 @@ TEST(Refinement, AFileThatIsRightStays) {
 /// Whose kernels are a hundred times slower: no factor within the bounds would help by 1 %.
 TEST(Refinement, WhatNoFactorExplainsIsNotCorrected) {
   const TruePlace run;
-  metrics::RunFigures slow = figures_of(price(run.work, run.job.machine, run.job.stack));
+  metrics::RunFigures slow =
+      figures_of(price(run.work, run.job.machine, run.job.stack), run.job.machine);
   slow.step_seconds *= 1000;
   EXPECT_TRUE(refine(run.work, run.job.machine, run.job.stack, slow).corrections.empty());
 }
@@ -85,18 +123,7 @@ TEST(Refinement, AFileIsCorrectedWhereItSaysWhatIsWrong) {
                             "h100-700w",
                             0,
                             "tessera-host"});
-  Host node;
-  node.processor = "X";
-  node.cores = 2;
-  node.memory_bytes = 8 * kGiB;
-  for (double Host::*value :
-       {&Host::copy_bytes_per_second, &Host::f32_peak, &Host::bf16_peak,
-        &Host::f32_flops_per_second, &Host::bf16_flops_per_second,
-        &Host::f32_operand_bytes_per_second, &Host::bf16_operand_bytes_per_second,
-        &Host::attention_forward, &Host::attention_backward, &Host::scores_forward,
-        &Host::scores_backward, &Host::rank_bytes_per_second})
-    node.*value = 4e10;
-  node.kernel_seconds = node.fork_seconds = node.call_seconds = 1e-6;
+  const Host node = plain_node();
   const std::vector<Correction> corrections{
       {Rate::products, 0.5}, {Rate::memory, 0.25}, {Rate::links, 2}};
   for (const auto& [machine, job] :
