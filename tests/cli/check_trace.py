@@ -42,5 +42,5 @@ else:
         if max(begin for begin, _, _ in same) > min(end for _, end, _ in same) + SLACK:
             wrong.append(f"the ranks' clocks differ: {same}")
 print("\n".join(wrong[:5]) or "ok")
-print("tracks:", *sorted(set(tracks.values())))
+print("tracks:", ", ".join(sorted(set(tracks.values()))))
 print("spans:", *sorted({name for of_track in spans.values() for _, _, name in of_track}), sep="\n  ")

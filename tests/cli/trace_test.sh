@@ -45,7 +45,7 @@ check "one trace ends with step 4" "$(ls "$folder")" iteration_4
 check "each rank has a file, and all have one" "$(ls "$folder/iteration_4" | wc -l)" 9
 python3 "$here/check_trace.py" "$folder/iteration_4/trace.json" 8 >"$work/found"
 check "the file of all ranks is right" "$(head -n 1 "$work/found")" ok
-check "each axis has a track" "$(sed -n 's/^tracks: //p' "$work/found" | tr ' ' '\n' | grep -cxE 'steps|world|pp|dp_shard|tp')" 5
+check "each axis has a track" "$(sed -n 's/^tracks: //p' "$work/found" | sed 's/, /\n/g' | grep -cxE 'steps|world|pp|pp upstream|dp_shard|tp')" 6
 for span in 'step 2' 'step 4' data forward backward communication optimizer checkpoint 'layers.1 forward' 'layers.1 backward' all_gather group; do
   check "the span $span is there" "$(grep -cx "  $span" "$work/found")" 1
 done
