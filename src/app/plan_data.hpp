@@ -2,7 +2,8 @@
 // A job without data can be planned.
 #pragma once
 
-#include "tessera/config/job_config.hpp"
+#include "tessera/config/resolve.hpp"
+#include "tessera/inputs/job_check.hpp"
 
 namespace tessera::app {
 
@@ -14,6 +15,14 @@ inline bool names_data(const config::JobConfig& job) {
 inline void name_data(config::JobConfig& job) {
   if (!names_data(job)) job.training.dataset_path = "not read";
   if (!job.validation.dataset_path && job.validation.split == 0) job.validation.enable = false;
+}
+
+/// JobCheck::find_problems() of a job that may lack data: files are looked at if it names any.
+inline std::int64_t find_problems_but_data(config::Reading& job, int ranks) {
+  using Files = inputs::JobCheck::Files;
+  const Files files = names_data(job.resolved.job) ? Files::looked_at : Files::ignored;
+  name_data(job.resolved.job);
+  return inputs::JobCheck(files).find_problems(job, ranks);
 }
 
 }  // namespace tessera::app

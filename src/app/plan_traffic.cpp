@@ -5,7 +5,6 @@
 
 #include <algorithm>
 #include <nlohmann/json.hpp>
-#include <vector>
 
 #include "tessera/plan/step_traffic.hpp"
 
@@ -18,14 +17,10 @@ struct RankTraffic {
   std::int64_t bytes = 0;
 };
 
-/// The first rank of each rank of the pipeline: others differ by short shards at most.
 std::vector<RankTraffic> by_pipeline_rank(const plan::JobPlan& plan) {
   std::vector<RankTraffic> all;
-  for (int pp = 0; pp < plan.layout.degree(mesh::Axis::pp); ++pp) {
-    mesh::Coord coord;
-    coord[mesh::Axis::pp] = pp;
-    RankTraffic traffic{plan.layout.rank_of(coord), {}};
-    traffic.step = plan::step_traffic(plan, traffic.rank);
+  for (const mesh::Rank rank : pipeline_ranks(plan.layout)) {
+    RankTraffic traffic{rank, plan::step_traffic(plan, rank)};
     for (const plan::TrafficRow& row : traffic.step.rows) traffic.bytes += row.bytes;
     all.push_back(std::move(traffic));
   }
@@ -33,6 +28,16 @@ std::vector<RankTraffic> by_pipeline_rank(const plan::JobPlan& plan) {
 }
 
 }  // namespace
+
+std::vector<mesh::Rank> pipeline_ranks(const mesh::Layout& layout) {
+  std::vector<mesh::Rank> ranks;
+  for (int pp = 0; pp < layout.degree(mesh::Axis::pp); ++pp) {
+    mesh::Coord coord;
+    coord[mesh::Axis::pp] = pp;
+    ranks.push_back(layout.rank_of(coord));
+  }
+  return ranks;
+}
 
 std::string traffic_table(const plan::JobPlan& plan) {
   const std::vector<RankTraffic> all = by_pipeline_rank(plan);

@@ -18,8 +18,6 @@
 #include "tensor_commands.hpp"
 #include "tessera/base/error.hpp"
 #include "tessera/base/log.hpp"
-#include "tessera/config/resolve.hpp"
-#include "tessera/inputs/job_check.hpp"
 #include "tessera/kernels/host_kernels.hpp"
 #include "tessera/metrics/human.hpp"
 #include "tessera/metrics/memory.hpp"
@@ -52,21 +50,13 @@ Request request_of(const Args& args) {
 }
 
 /// As `train` makes it. Data that the job names tell the size of its vocabulary.
-plan::JobPlan plan_of(config::Reading& job, int ranks, inputs::JobCheck::Files files) {
-  const std::int64_t vocabulary = inputs::JobCheck(files).find_problems(job, ranks);
+plan::JobPlan plan_of(const Args& words, int ranks, const FindOnRanks& find) {
+  config::Reading job = config::read_job(words);
+  const std::int64_t vocabulary = find(job, ranks);
   for (const std::string& choice : job.resolved.choices) log::info("{}", choice);
   for (const std::string& warning : job.resolved.warnings) log::warning("{}", warning);
   config::throw_if_wrong(job.problems);
   return plan::plan_job(job.resolved, ranks, vocabulary);
-}
-
-/// The job may lack data.
-plan::JobPlan plan_of(const Request& request) {
-  using Files = inputs::JobCheck::Files;
-  config::Reading job = config::read_job(request.job);
-  const Files files = names_data(job.resolved.job) ? Files::looked_at : Files::ignored;
-  name_data(job.resolved.job);
-  return plan_of(job, request.ranks, files);
 }
 
 struct RankMemory {
@@ -74,13 +64,9 @@ struct RankMemory {
   train::RehearsedMemory memory;
 };
 
-/// The first rank of each rank of the pipeline: others differ by short shards at most.
 std::vector<RankMemory> by_pipeline_rank(const plan::JobPlan& plan) {
   std::vector<RankMemory> all;
-  for (int pp = 0; pp < plan.layout.degree(mesh::Axis::pp); ++pp) {
-    mesh::Coord coord;
-    coord[mesh::Axis::pp] = pp;
-    const mesh::Rank rank = plan.layout.rank_of(coord);
+  for (const mesh::Rank rank : pipeline_ranks(plan.layout)) {
     all.push_back({rank, train::rehearse_memory(plan, rank)});
     malloc_trim(0);  // what one rank leaves must not count for the next
   }
@@ -133,7 +119,7 @@ void print_not_predicted(const std::string& reason) {
 
 int run(const Args& args) {
   const Request request = request_of(args);
-  const plan::JobPlan plan = plan_of(request);
+  const plan::JobPlan plan = plan_of(request.job, request.ranks, &find_problems_but_data);
   require_host(plan);
   const std::string against = train::why_not_rehearsed(plan);
   if (!against.empty()) {
@@ -156,9 +142,8 @@ const CommandRegistration registration{kRehearse.name, kRehearse.summary, &run};
 
 }  // namespace
 
-int rehearse_training(int ranks, const Args& job) {
-  config::Reading reading = config::read_job(job);
-  const plan::JobPlan plan = plan_of(reading, ranks, inputs::JobCheck::Files::looked_at);
+int rehearse_training(int ranks, const Args& job, const FindOnRanks& find) {
+  const plan::JobPlan plan = plan_of(job, ranks, find);
   require_host(plan);
   const plan::BatchPlan& batch = plan.batch();
   std::cout << fmt::format(

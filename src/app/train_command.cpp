@@ -29,6 +29,11 @@ int take_rehearsal(Args& args) {
   return ranks;
 }
 
+std::int64_t find_problems(tessera::config::Reading& job, int ranks) {
+  using tessera::inputs::JobCheck;
+  return JobCheck(JobCheck::Files::looked_at).find_problems(job, ranks);
+}
+
 int run(const Args& args) {
   if (tessera::app::asks_for_help(args)) {
     std::cout
@@ -50,7 +55,8 @@ int run(const Args& args) {
     return 0;
   }
   Args job = args;
-  if (const int ranks = take_rehearsal(job)) return tessera::app::rehearse_training(ranks, job);
+  if (const int ranks = take_rehearsal(job))
+    return tessera::app::rehearse_training(ranks, job, &find_problems);
   // From before MPI's start until the process ends: a run that has saved must not end as a crash.
   static const auto* signals = new tessera::train::SignalGuard;
   static_cast<void>(signals);
@@ -62,10 +68,7 @@ int run(const Args& args) {
         };
         return tessera::train::run_training(world, job.plan, adviser, words, failed);
       },
-      [](tessera::config::Reading& job, int ranks) {
-        using tessera::inputs::JobCheck;
-        return JobCheck(JobCheck::Files::looked_at).find_problems(job, ranks);
-      });
+      &find_problems);
 }
 
 const tessera::app::CommandRegistration registration{tessera::app::kTrain.name,

@@ -4,9 +4,9 @@
 #include <chrono>
 #include <optional>
 
-#include "hang_watch.hpp"
 #include "measured_split.hpp"
 #include "memory_check.hpp"
+#include "run_context.hpp"
 #include "tessera/base/error.hpp"
 #include "tessera/inputs/samples.hpp"
 #include "tessera/kernels/host_kernels.hpp"
@@ -25,7 +25,7 @@ class Evaluation {
   Evaluation(comm::World& world, const plan::JobPlan& plan)
       : world_(world),
         plan_(plan),
-        own_(watched_device()),
+        own_(watched_device(watchdog_, world, plan)),
         device_(with_arithmetic(plan.arithmetic, own_.device)),
         samples_(inputs::open_samples(plan.data, plan.batch().global_batch, world.control())),
         model_(model_of(plan, device_)),
@@ -51,11 +51,6 @@ class Evaluation {
   }
 
  private:
-  OwnDevice watched_device() {
-    watch_for_hangs(watchdog_, world_, plan_.comm, plan_.comm.init_timeout_seconds);
-    return choose_device(world_, plan_.device, plan_.comm.wants_nccl());
-  }
-
   comm::World& world_;
   const plan::JobPlan& plan_;
   std::optional<comm::Watchdog> watchdog_;

@@ -146,14 +146,14 @@ LoadedState begin(RunContext& run, Trainer& trainer) {
 /// A run that could not end would lose what it has computed since its last checkpoint.
 void require_samples(const plan::JobPlan& plan, const Trainer& trainer) {
   const auto limit = trainer.source().sample_limit();
-  const std::int64_t first = trainer.first_sample(trainer.state().step),
-                     batch = trainer.batch_plan().global_batch;
-  require(!limit || trainer.first_sample(plan.run.steps) <= *limit, ExitCode::data,
-          "training.steps = {} needs {} samples, and training.dataset_path has {}; set "
-          "training.steps to at "
-          "most {}, or name more data",
-          plan.run.steps, trainer.first_sample(plan.run.steps), limit.value_or(0),
-          trainer.state().step + std::max<std::int64_t>(0, limit.value_or(0) - first) / batch);
+  const std::int64_t needed = trainer.first_sample(plan.run.steps),
+                     left = limit.value_or(0) - trainer.state().samples;
+  require(
+      !limit || needed <= *limit, ExitCode::data,
+      "training.steps = {} needs {} samples, and training.dataset_path has {}; set "
+      "training.steps to at most {}, or name more data",
+      plan.run.steps, needed, limit.value_or(0),
+      trainer.state().step + std::max<std::int64_t>(0, left) / trainer.batch_plan().global_batch);
 }
 
 ExitCode train(RunContext& run, Trainer& trainer, const planner::RunAdvice& advice,

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "run_context.hpp"
 
+#include <utility>
+
 #include "hang_watch.hpp"
 #include "memory_report.hpp"
 #include "take_folder.hpp"
@@ -12,19 +14,6 @@
 namespace tessera::train {
 namespace {
 
-/// The first call that waits for others.
-OwnDevice watched_device(RunContext& run) {
-  run.watch(run.plan.comm.init_timeout_seconds);
-  const OwnDevice own = choose_device(run.world, run.plan.device, run.plan.comm.wants_nccl());
-  require(own.device.is_cpu() || multiplies_float8(own.device) ||
-              !run.plan.linears.wants_8bit_products(run.plan.precision.compute),
-          ExitCode::environment,
-          "{} does not multiply in float8: set quantize.linear.float8.emulate = true, or leave "
-          "quantize.linear.float8 out of model.converters",
-          device_name(own.device));
-  return own;
-}
-
 std::unique_ptr<metrics::FolderLock> patient_lock(RunContext& run) {
   const comm::Watchdog::Patience patience = run.slow_disks();
   return take_folder(run.world.control(), run.plan);
@@ -32,10 +21,23 @@ std::unique_ptr<metrics::FolderLock> patient_lock(RunContext& run) {
 
 }  // namespace
 
+OwnDevice watched_device(std::optional<comm::Watchdog>& watchdog, comm::World& world,
+                         const plan::JobPlan& plan, std::function<std::optional<Error>()> look) {
+  watch_for_hangs(watchdog, world, plan.comm, plan.comm.init_timeout_seconds, std::move(look));
+  const OwnDevice own = choose_device(world, plan.device, plan.comm.wants_nccl());
+  require(own.device.is_cpu() || multiplies_float8(own.device) ||
+              !plan.linears.wants_8bit_products(plan.precision.compute),
+          ExitCode::environment,
+          "{} does not multiply in float8: set quantize.linear.float8.emulate = true, or leave "
+          "quantize.linear.float8 out of model.converters",
+          device_name(own.device));
+  return own;
+}
+
 RunContext::RunContext(comm::World& ranks, const plan::JobPlan& with)
     : world(ranks),
       plan(with),
-      own(watched_device(*this)),
+      own(watched_device(watchdog, world, plan, [this] { return held_allocation(); })),
       device(with_arithmetic(plan.arithmetic, own.device)),
       injected(plan.faults.injected, device),
       folder_lock(patient_lock(*this)),
@@ -45,8 +47,9 @@ RunContext::RunContext(comm::World& ranks, const plan::JobPlan& with)
            ordered_sums_of(plan.arithmetic, device, injected.decorate()), memory_of(device)) {}
 
 void RunContext::watch(std::int64_t limit_seconds) {
-  watch_for_hangs(watchdog, world, plan.comm, limit_seconds,
-                  [this] { return held_allocation_error(trainer); });
+  watch_for_hangs(watchdog, world, plan.comm, limit_seconds, [this] { return held_allocation(); });
 }
+
+std::optional<Error> RunContext::held_allocation() const { return held_allocation_error(trainer); }
 
 }  // namespace tessera::train

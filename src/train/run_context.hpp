@@ -4,6 +4,7 @@
 
 #include <atomic>
 #include <chrono>
+#include <functional>
 #include <memory>
 #include <optional>
 
@@ -19,6 +20,13 @@
 namespace tessera::train {
 
 class Trainer;
+
+/// What this rank computes on; calls of communication are watched for hangs from now on. The first
+/// call that waits for others. Collective. Throws Error(environment), also for a GPU without the
+/// 8-bit products that the job wants. `look`: see watch_for_hangs().
+OwnDevice watched_device(std::optional<comm::Watchdog>& watchdog, comm::World& world,
+                         const plan::JobPlan& plan,
+                         std::function<std::optional<Error>()> look = {});
 
 /// Made in the order of its members, collectively. What does not fit is said before communicators
 /// or weights take any memory.
@@ -44,6 +52,9 @@ struct RunContext {
   inputs::Samples samples;
   model::Model model;
   mesh::DeviceMesh mesh;
+
+ private:
+  std::optional<Error> held_allocation() const;  ///< of the trainer, which the watchdog asks
 };
 
 }  // namespace tessera::train

@@ -4,9 +4,9 @@
 #include <optional>
 
 #include "drawn_tokens.hpp"
-#include "hang_watch.hpp"
 #include "memory_check.hpp"
 #include "memory_report.hpp"
+#include "run_context.hpp"
 #include "run_times.hpp"
 #include "speed.hpp"
 #include "tessera/base/error.hpp"
@@ -30,7 +30,7 @@ class StepBench {
   StepBench(comm::World& world, const plan::JobPlan& plan)
       : world_(world),
         plan_(plan),
-        own_(watched_device()),
+        own_(watched_device(watchdog_, world, plan)),
         device_(with_arithmetic(plan.arithmetic, own_.device)),
         model_(model_of(plan, device_)),
         mesh_(world, plan.layout, backend_of(plan.comm.backend, device_),
@@ -50,11 +50,6 @@ class StepBench {
   }
 
  private:
-  OwnDevice watched_device() {
-    watch_for_hangs(watchdog_, world_, plan_.comm, plan_.comm.init_timeout_seconds);
-    return choose_device(world_, plan_.device, plan_.comm.wants_nccl());
-  }
-
   BenchedStep measured(Trainer& trainer, int steps) {
     trainer.memory_peak().watch(true);
     for (int step = 0; step < kWarmUp; ++step) trainer.step();
