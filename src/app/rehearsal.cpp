@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// tessera plan --rehearse and tessera train --rehearse: the memory of a job's ranks on hosts, and
-// its start, without MPI.
+// tessera plan --rehearse and tessera train --rehearse: the memory of a job's ranks, and its start,
+// without MPI and without a GPU.
 #include "rehearsal.hpp"
 
 #include <fmt/format.h>
@@ -9,6 +9,7 @@
 #include <algorithm>
 #include <iostream>
 #include <nlohmann/json.hpp>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -19,6 +20,7 @@
 #include "tessera/base/error.hpp"
 #include "tessera/base/log.hpp"
 #include "tessera/kernels/host_kernels.hpp"
+#include "tessera/kernels/shapes.hpp"
 #include "tessera/metrics/human.hpp"
 #include "tessera/metrics/memory.hpp"
 #include "tessera/train/rehearsal.hpp"
@@ -64,18 +66,33 @@ struct RankMemory {
   train::RehearsedMemory memory;
 };
 
-std::vector<RankMemory> by_pipeline_rank(const plan::JobPlan& plan) {
-  std::vector<RankMemory> all;
+struct Rehearsed {
+  std::vector<RankMemory> ranks;               ///< one of each pipeline stage
+  std::optional<std::int64_t> resident_bytes;  ///< of a process; on hosts
+};
+
+/// Steps of a GPU are rehearsed with shapes alone: its memory is not here.
+at::Device device_of(const plan::JobPlan& plan) {
+  return plan.device.choice == plan::DeviceChoice::cuda ? kernels::shape_device() : at::kCPU;
+}
+
+Rehearsed rehearse(const plan::JobPlan& plan) {
+  kernels::choose_host_kernels(plan.device.kernels);
+  train::keep_freed_memory();
+  const at::Device device = device_of(plan);
+  Rehearsed all;
   for (const mesh::Rank rank : pipeline_ranks(plan.layout)) {
-    all.push_back({rank, train::rehearse_memory(plan, rank)});
+    all.ranks.push_back({rank, train::rehearse_memory(plan, rank, device)});
     malloc_trim(0);  // what one rank leaves must not count for the next
   }
+  if (!kernels::shapes_alone(device))
+    all.resident_bytes = metrics::process_memory().peak_resident_bytes;
   return all;
 }
 
-nlohmann::json as_json(const std::vector<RankMemory>& all, std::int64_t resident) {
+nlohmann::json as_json(const Rehearsed& all) {
   nlohmann::json ranks = nlohmann::json::array();
-  for (const auto& [rank, memory] : all) {
+  for (const auto& [rank, memory] : all.ranks) {
     const MemoryKinds& kinds = memory.kinds;
     ranks.push_back({{"rank", rank.value()},
                      {"memory_bytes", memory.peak_bytes},
@@ -87,30 +104,23 @@ nlohmann::json as_json(const std::vector<RankMemory>& all, std::int64_t resident
                        {"communication", kinds.communication},
                        {"activations", kinds.activations}}}});
   }
-  return {{"ranks", std::move(ranks)}, {"resident_bytes", resident}};
+  nlohmann::json out{{"ranks", std::move(ranks)}};
+  if (all.resident_bytes) out["resident_bytes"] = *all.resident_bytes;
+  return out;
 }
 
-void print(const std::vector<RankMemory>& all, std::int64_t resident) {
+void print(const Rehearsed& all) {
   std::string label = "memory";
-  for (const auto& [rank, memory] : all) {
+  for (const auto& [rank, memory] : all.ranks) {
     std::cout << fmt::format("{:<12}rank {}: {}: {}\n", label, rank,
                              metrics::human_bytes(memory.peak_bytes), memory.kinds.text());
     label.clear();
   }
-  std::cout << fmt::format("resident    {}, of a process with the largest rank\n",
-                           metrics::human_bytes(resident));
-}
-
-void require_host(const plan::JobPlan& plan) {
-  require(plan.device.choice != plan::DeviceChoice::cuda, ExitCode::usage,
-          "job.device is \"cuda\", and --rehearse takes the steps on the host; omit "
-          "--rehearse, or set job.device = \"cpu\"");
-}
-
-std::vector<RankMemory> rehearse(const plan::JobPlan& plan) {
-  kernels::choose_host_kernels(plan.device.kernels);
-  train::keep_freed_memory();
-  return by_pipeline_rank(plan);
+  if (all.resident_bytes)
+    std::cout << fmt::format("resident    {}, of a process with the largest rank\n",
+                             metrics::human_bytes(*all.resident_bytes));
+  else
+    std::cout << "            of tensors on a GPU; its context and NCCL's buffers come on top\n";
 }
 
 void print_not_predicted(const std::string& reason) {
@@ -120,8 +130,7 @@ void print_not_predicted(const std::string& reason) {
 int run(const Args& args) {
   const Request request = request_of(args);
   const plan::JobPlan plan = plan_of(request.job, request.ranks, &find_problems_but_data);
-  require_host(plan);
-  const std::string against = train::why_not_rehearsed(plan);
+  const std::string against = train::why_not_rehearsed(plan, device_of(plan));
   if (!against.empty()) {
     if (request.json)
       std::cout << nlohmann::json{{"ranks", "not predicted: " + against}}.dump(2) << '\n';
@@ -129,12 +138,11 @@ int run(const Args& args) {
       print_not_predicted(against);
     return 0;
   }
-  const std::vector<RankMemory> all = rehearse(plan);
-  const std::int64_t resident = metrics::process_memory().peak_resident_bytes;
+  const Rehearsed all = rehearse(plan);
   if (request.json)
-    std::cout << as_json(all, resident).dump(2) << '\n';
+    std::cout << as_json(all).dump(2) << '\n';
   else
-    print(all, resident);
+    print(all);
   return 0;
 }
 
@@ -144,7 +152,6 @@ const CommandRegistration registration{kRehearse.name, kRehearse.summary, &run};
 
 int rehearse_training(int ranks, const Args& job, const FindOnRanks& find) {
   const plan::JobPlan plan = plan_of(job, ranks, find);
-  require_host(plan);
   const plan::BatchPlan& batch = plan.batch();
   std::cout << fmt::format(
       "job         {}: {} parameters, {} on {} ranks\n"
@@ -153,13 +160,12 @@ int rehearse_training(int ranks, const Args& job, const FindOnRanks& find) {
       plan.layout.to_string(), ranks, batch.global_batch, plan.data.seq_len,
       batch.microbatches_a_step(), batch.microbatch_rows);
   std::cout << traffic_table(plan) << std::flush;
-  const std::string against = train::why_not_rehearsed(plan);
+  const std::string against = train::why_not_rehearsed(plan, device_of(plan));
   if (!against.empty()) {
     print_not_predicted(against);
     return 0;
   }
-  const std::vector<RankMemory> all = rehearse(plan);
-  print(all, metrics::process_memory().peak_resident_bytes);
+  print(rehearse(plan));
   return 0;
 }
 

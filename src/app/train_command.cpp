@@ -47,8 +47,8 @@ int run(const Args& args) {
            "--profile writes traces of some steps for Perfetto.\n"
            "--rehearse RANKS checks the job as its start on RANKS ranks would. It prints what a "
            "step sends,\n"
-           "and takes two steps of each pipeline rank, here and without the others, for the "
-           "memory.\n"
+           "and takes steps of each pipeline rank, here and without the others, for the memory.\n"
+           "With job.device = \"cuda\" tensors have shapes alone: that needs no GPU.\n"
            "\n"
            "`tessera config keys` lists all keys.\n\n"
         << tessera::app::kExitCodes;

@@ -101,6 +101,7 @@ class RecordingCommunicator final : public Communicator {
                        counts[rank]);
   }
   void keep(const Buffer& from, const Buffer& to) const {
+    if (from.memory == Memory::none) return;
     if (from.memory == Memory::device) return copy_on_device(from.data, to.data, from.bytes());
     copy_part(from, to);
   }

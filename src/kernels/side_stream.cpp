@@ -6,6 +6,8 @@
 #include <c10/core/StreamGuard.h>
 #include <c10/core/impl/VirtualGuardImpl.h>
 
+#include "tessera/kernels/shapes.hpp"
+
 namespace tessera::kernels {
 
 struct SideStream::Stream {
@@ -29,7 +31,7 @@ void SideStream::Mark::wait() const {
 }
 
 SideStream::SideStream(at::Device device) : device_(device) {
-  if (device.is_cpu()) return;
+  if (device.is_cpu() || shapes_alone(device)) return;
   at::globalContext().lazyInitDevice(device.type());
   stream_ = std::make_unique<Stream>(
       Stream{c10::impl::VirtualGuardImpl(device.type())

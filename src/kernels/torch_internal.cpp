@@ -4,6 +4,7 @@
 #include <c10/core/CachingDeviceAllocator.h>
 #include <malloc.h>
 
+#include "shape_memory.hpp"
 #include "tessera/base/error.hpp"
 
 namespace at::native {
@@ -56,6 +57,7 @@ std::int64_t allocated_bytes(at::Device device) {
     const struct mallinfo2 info = mallinfo2();
     return static_cast<std::int64_t>(info.uordblks + info.hblkhd);
   }
+  if (device.is_meta()) return shape_memory_bytes();
   const c10::CachingDeviceAllocator::DeviceStats stats =
       c10::getDeviceAllocator(device.type())->getDeviceStats(device.index());
   return stats.allocated_bytes[static_cast<std::size_t>(c10::CachingAllocator::StatType::AGGREGATE)]

@@ -4,6 +4,7 @@
 #include "cell_functions.hpp"
 #include "row_order.hpp"
 #include "tessera/kernels/grouped_mm.hpp"
+#include "tessera/kernels/shapes.hpp"
 #include "tessera/kernels/swiglu.hpp"
 #include "tessera/model/balance_loss.hpp"
 #include "tessera/model/routing.hpp"
@@ -24,6 +25,13 @@ Tensor bias_of_rows(const Tensor& bias, const Tensor& counts, std::int64_t rows)
 /// other ranks, or to multiply group by group.
 bool host_counts(const CellContext& context, const Tensor& rows) {
   return context.exchange->sends() || !kernels::groups_in_one_kernel(rows);
+}
+
+/// In host memory. Choices that are even, and those of a rehearsal, are known without the device.
+Tensor counts_on_host(const Tensor& counts, std::int64_t choices, bool even) {
+  if (!even && !kernels::shapes_alone(counts.device())) return counts.to(at::kCPU);
+  const std::int64_t experts = counts.size(0);
+  return count_choices(at::arange(choices, at::kLong).remainder(experts), experts);
 }
 
 Tensor clamped_gate(const Tensor& gate, const Tensor& up, const ClampedGate& how) {
@@ -56,12 +64,14 @@ CellFunction CellMaker::router(int mixture) const {
 
 CellFunction CellMaker::dispatch() const {
   const RoutingRule& rule = shape_.mixture->routing;
-  return [experts = rule.experts, before = rule.before_experts](Flow& flow,
-                                                                const CellContext& context) {
+  return [experts = rule.experts, even = rule.forced_even, before = rule.before_experts](
+             Flow& flow, const CellContext& context) {
     const Tensor chosen = flow.take(Slot::route).flatten();
     const Tensor order = chosen.argsort(/*stable=*/true, 0, false);
     const Tensor counts = count_choices(chosen, experts),
-                 sent = host_counts(context, flow[Slot::m]) ? counts.to(at::kCPU) : counts;
+                 sent = host_counts(context, flow[Slot::m])
+                            ? counts_on_host(counts, chosen.size(0), even)
+                            : counts;
     const Tensor received = context.exchange->counts(sent);
     Tensor rows = rows_of_choices(flow.take(Slot::m), order);
     if (before) {

@@ -67,7 +67,7 @@ Tensor Operations::attention(const Attention& input) const {
       input.window > 0 && input.window<keys, causal = queries> 1 && queries == keys && !windowed;
   const auto mask =
       causal || (queries == 1 && !windowed) ? std::nullopt : std::optional<Tensor>(visible(input));
-  if (input.q.is_cpu())
+  if (input.q.is_cpu() || input.q.is_meta())
     return kernels::attention({input.q, input.k, input.v, scale, causal, mask.value_or(Tensor())});
   const bool grouped = input.q.size(2) != input.k.size(2);
   return at::scaled_dot_product_attention(input.q.transpose(1, 2), input.k.transpose(1, 2),

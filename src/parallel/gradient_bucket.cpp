@@ -22,6 +22,12 @@ PartialSums::Allocate accumulators_of(const ShardGroup& group) {
   };
 }
 
+/// Does a stream wait for its operations, and not the host? A rehearsed GPU has NCCL.
+bool ends_on_streams(const comm::Communicator& fsdp, at::Device device) {
+  return fsdp.size() == 1 || fsdp.backend() == "nccl" ||
+         (fsdp.backend() == "recording" && !device.is_cpu());
+}
+
 }  // namespace
 
 GradientBucket::GradientBucket(ShardGroup& group, comm::Communicator& replicate, bool tree)
@@ -107,7 +113,7 @@ void GradientBucket::start_reduction() {
 }
 
 bool GradientBucket::reduces_on_streams() const {
-  return !reduction_.under_way || group_.fsdp().size() == 1 || group_.fsdp().backend() == "nccl";
+  return !reduction_.under_way || ends_on_streams(group_.fsdp(), group_.options().device);
 }
 
 void GradientBucket::wait_reduction() {

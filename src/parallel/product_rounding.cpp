@@ -147,7 +147,7 @@ RoundedOperand ProductRounding::rounded_by(const Operand& operand, const Tensor&
 }
 
 bool ProductRounding::device_multiplies(const Tensor& matrix) const {
-  return matrix.is_cuda() && !how_.emulated &&
+  return !matrix.is_cpu() && !how_.emulated &&
          plan::has_8bit_products(how_.recipe, dtype_of(matrix.scalar_type()));
 }
 

@@ -2,6 +2,7 @@
 #include "tessera/parallel/tensor_buffer.hpp"
 
 #include "tessera/base/error.hpp"
+#include "tessera/kernels/shapes.hpp"
 
 namespace tessera::parallel {
 
@@ -47,10 +48,15 @@ at::ScalarType scalar_type_of(DType dtype) {
   }
 }
 
+comm::Memory memory_of(at::Device device) {
+  if (kernels::shapes_alone(device)) return comm::Memory::none;
+  return device.is_cpu() ? comm::Memory::host : comm::Memory::device;
+}
+
 comm::Buffer buffer_of(const at::Tensor& tensor) {
   TESSERA_EXPECT(tensor.is_contiguous(), "only contiguous tensors are sent");
   return {tensor.data_ptr(), tensor.numel(), dtype_of(tensor.scalar_type()),
-          tensor.is_cpu() ? comm::Memory::host : comm::Memory::device};
+          memory_of(tensor.device())};
 }
 
 }  // namespace tessera::parallel

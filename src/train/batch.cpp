@@ -43,7 +43,7 @@ std::span<std::int32_t> part(std::vector<std::int32_t>& values, std::int64_t beg
 at::Tensor to_device(const Rows& rows, at::Device device, bool pinned) {
   const std::int64_t inputs = std::ssize(rows.inputs), labels = std::ssize(rows.labels);
   const at::Tensor ids = at::empty(
-      {inputs + labels}, at::TensorOptions(at::kLong).pinned_memory(pinned && !device.is_cpu()));
+      {inputs + labels}, at::TensorOptions(at::kLong).pinned_memory(pinned && device.is_cuda()));
   std::ranges::copy(rows.inputs, ids.mutable_data_ptr<std::int64_t>());
   std::ranges::copy(rows.labels, ids.mutable_data_ptr<std::int64_t>() + inputs);
   return ids.to(device, /*non_blocking=*/true);

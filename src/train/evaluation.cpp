@@ -10,6 +10,7 @@
 #include "tessera/base/error.hpp"
 #include "tessera/inputs/samples.hpp"
 #include "tessera/kernels/host_kernels.hpp"
+#include "tessera/parallel/tensor_buffer.hpp"
 #include "tessera/train/arithmetic.hpp"
 #include "tessera/train/device.hpp"
 #include "tessera/train/model_weights.hpp"
@@ -30,7 +31,7 @@ class Evaluation {
         samples_(inputs::open_samples(plan.data, plan.batch().global_batch, world.control())),
         model_(model_of(plan, device_)),
         mesh_(world, plan.layout, backend_of(plan.comm.backend, device_),
-              ordered_sums_of(plan.arithmetic, device_), memory_of(device_)) {}
+              ordered_sums_of(plan.arithmetic, device_), parallel::memory_of(device_)) {}
 
   ValidationResult run() {
     const plan::PipelinePlan& pipeline = plan_.microbatches.pipeline;

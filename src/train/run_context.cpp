@@ -7,6 +7,7 @@
 #include "memory_report.hpp"
 #include "take_folder.hpp"
 #include "tessera/base/error.hpp"
+#include "tessera/parallel/tensor_buffer.hpp"
 #include "tessera/train/arithmetic.hpp"
 #include "tessera/train/device.hpp"
 #include "tessera/train/setup.hpp"
@@ -44,7 +45,8 @@ RunContext::RunContext(comm::World& ranks, const plan::JobPlan& with)
       samples(inputs::open_samples(plan.data, plan.batch().global_batch, ranks.control())),
       model(model_of(plan, device)),
       mesh(ranks, plan.layout, backend_of(plan.comm.backend, device),
-           ordered_sums_of(plan.arithmetic, device, injected.decorate()), memory_of(device)) {}
+           ordered_sums_of(plan.arithmetic, device, injected.decorate()),
+           parallel::memory_of(device)) {}
 
 void RunContext::watch(std::int64_t limit_seconds) {
   watch_for_hangs(watchdog, world, plan.comm, limit_seconds, [this] { return held_allocation(); });

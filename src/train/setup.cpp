@@ -22,10 +22,6 @@ comm::Backend backend_of(plan::BackendChoice choice, at::Device device) {
   return choice == mpi || device.is_cpu() ? comm::Backend::mpi : comm::Backend::nccl;
 }
 
-comm::Memory memory_of(at::Device device) {
-  return device.is_cpu() ? comm::Memory::host : comm::Memory::device;
-}
-
 void use_share_of_cores(comm::World& world) {
   const char* text = std::getenv("OMP_NUM_THREADS");
   const int cores = cores_of_this_rank(world), wanted = text ? std::atoi(text) : 0;

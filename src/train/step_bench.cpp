@@ -12,6 +12,7 @@
 #include "tessera/base/error.hpp"
 #include "tessera/comm/agreement.hpp"
 #include "tessera/kernels/host_kernels.hpp"
+#include "tessera/parallel/tensor_buffer.hpp"
 #include "tessera/plan/unknowns.hpp"
 #include "tessera/train/arithmetic.hpp"
 #include "tessera/train/device.hpp"
@@ -34,7 +35,7 @@ class StepBench {
         device_(with_arithmetic(plan.arithmetic, own_.device)),
         model_(model_of(plan, device_)),
         mesh_(world, plan.layout, backend_of(plan.comm.backend, device_),
-              ordered_sums_of(plan.arithmetic, device_), memory_of(device_)),
+              ordered_sums_of(plan.arithmetic, device_), parallel::memory_of(device_)),
         source_(plan.data.seq_len, model_.dimensions.vocab) {}
 
   BenchedStep run(int steps) try {

@@ -9,7 +9,9 @@
 
 namespace tessera::comm {
 
-enum class Memory : std::uint8_t { host, device };
+/// `none`: addresses without bytes, of tensors that have shapes alone (kernels/shapes.hpp). Self
+/// and recording communicators take them.
+enum class Memory : std::uint8_t { host, device, none };
 
 /// `count` elements of `dtype` at `data`; the memory stays the caller's and must live until the
 /// request completed.

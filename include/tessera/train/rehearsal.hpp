@@ -18,12 +18,13 @@ struct RehearsedMemory {
   parallel::MemoryKinds kinds;
 };
 
-/// Why no rehearsal tells the memory of the job's ranks; empty if one does.
-std::string why_not_rehearsed(const plan::JobPlan& plan);
+/// Why no rehearsal on `device` tells the memory of the job's ranks; empty if one does.
+std::string why_not_rehearsed(const plan::JobPlan& plan, at::Device device = at::kCPU);
 
-/// Of `rank`, which takes two steps on `device` without the others: communicators give it what it
-/// gives. It takes as much time and memory as that rank's steps would here. The plan must have no
-/// why_not_rehearsed().
+/// Of `rank`, which takes steps on `device` without the others: communicators give it what it
+/// gives. It takes as much time and memory as that rank's steps would here. On
+/// kernels::shape_device() it takes the memory that a GPU would need of no device, and the time to
+/// issue a step's operators. The plan must have no why_not_rehearsed().
 RehearsedMemory rehearse_memory(const plan::JobPlan& plan, mesh::Rank rank,
                                 at::Device device = at::kCPU);
 

@@ -130,8 +130,8 @@ OptionList debugging() {
 OptionList others() {
   return {
       OPTION(memory_estimation.enable, "Estimate memory instead of training")
-          .refused("a run trains; `tessera train --rehearse RANKS` tells the memory of a job on "
-                   "hosts, and `tessera plan --gpus N` that on GPUs"),
+          .refused("a run trains; `tessera train --rehearse RANKS` tells its memory, "
+                   "with --job.device cuda that on GPUs"),
       OPTION(memory_estimation.disable_fake_mode, "Estimate memory with real tensors")
           .refused_with("memory_estimation.enable"),
 

@@ -6,6 +6,8 @@
 #include <ATen/ops/_scaled_dot_product_flash_attention.h>
 #include <ATen/ops/_scaled_dot_product_flash_attention_backward.h>
 
+#include "flash_shapes.hpp"
+
 namespace tessera::kernels::device {
 namespace {
 
@@ -29,12 +31,6 @@ AttentionGradients flash_backward(const AttentionPart& part, const AttentionValu
       heads_first(merged.out), heads_first(merged.logsumexp).contiguous(), Tensor(), Tensor(),
       part.q.size(1), part.k.size(1), 0.0, part.causal, none, none, part.scale);
   return {heads_first(q), heads_first(k), heads_first(v)};
-}
-
-bool in_flash(const AttentionPart& part) {
-  const bool half = part.q.scalar_type() == at::kBFloat16 || part.q.scalar_type() == at::kHalf;
-  const std::int64_t head = part.q.size(3);
-  return half && head == part.v.size(3) && head % 8 == 0 && head <= 256 && !part.mask.defined();
 }
 
 }  // namespace

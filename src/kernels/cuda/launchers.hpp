@@ -6,13 +6,10 @@
 #include <cuda_runtime_api.h>
 
 #include "element_kernels.hpp"
+#include "launch_sizes.hpp"
 #include "row_types.hpp"
 
 namespace tessera::kernels::device {
-
-/// Rows whose weight gradients are summed together: one row of rms_norm_backward's partial sums
-/// each.
-inline constexpr std::int64_t rows_per_block = 32;
 
 /// Throws Error(environment) with CUDA's words when `kernel` could not be started. Called after
 /// each launch.
@@ -43,7 +40,6 @@ template <class T>
 void softmax_gradient(Rows<T> logits, const Compute<T>* max, const Compute<T>* sum,
                       RowLabels labels, Compute<T> scale, Extent extent, cudaStream_t stream);
 /// sums [ceil(count / squares_per_block)].
-inline constexpr std::int64_t squares_per_block = 65536;
 template <class T>
 void sum_of_squares(const T* values, std::int64_t count, double* sums, cudaStream_t stream);
 /// words [ExactSum::word_count] += the squares' digits; carries propagated block by block.

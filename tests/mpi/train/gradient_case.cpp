@@ -14,6 +14,7 @@
 #include "mpi/train/tiny_model.hpp"
 #include "support/planned.hpp"
 #include "tessera/mesh/device_mesh.hpp"
+#include "tessera/parallel/tensor_buffer.hpp"
 #include "tessera/train/arithmetic.hpp"
 #include "tessera/train/setup.hpp"
 #include "tessera/train/trainer.hpp"
@@ -211,7 +212,7 @@ GradientError compare_gradients(comm::World& world, const GradientCase& row) {
   const plan::JobPlan plan = planned(job_of(row), model, layout);
   mesh::DeviceMesh mesh(world, layout, place.backend,
                         train::ordered_sums_of(plan.arithmetic, place.device),
-                        train::memory_of(place.device));
+                        parallel::memory_of(place.device));
   const UnevenSource source;
   train::Trainer trainer(plan, model, mesh, source, place.device);
   trainer.stages().initialize(7);
@@ -266,7 +267,7 @@ double compare_steps(comm::World& world, const GradientCase& row) {
   mesh::DeviceMesh one(mesh::Layout::resolve({1, 1, 1, 1, 1}, 1), mesh::Rank(0));
   const Place place(world, row.backend, row.over_nccl);
   mesh::DeviceMesh mesh(world, layout_of(row, world.size()), place.backend, {},
-                        train::memory_of(place.device));
+                        parallel::memory_of(place.device));
   const std::vector<double> expected = steps_of(alone, one, at::kCPU),
                             figures = steps_of(row, mesh, place.device);
   double worst = figures.size() == expected.size() ? 0 : HUGE_VAL;

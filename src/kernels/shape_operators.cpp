@@ -1,0 +1,97 @@
+// SPDX-License-Identifier: Apache-2.0
+// Shapes of those operators for which LibTorch has shape functions in Python alone.
+#include "shape_operators.hpp"
+
+#include <ATen/ExpandUtils.h>
+#include <ATen/ops/result_type.h>
+#include <torch/library.h>
+
+#include "tessera/base/error.hpp"
+#include "tessera/kernels/tensor.hpp"
+
+namespace tessera::kernels {
+namespace {
+
+using at::Tensor;
+
+/// Under the operators' own names.
+namespace shape_of {
+
+Tensor index_select(const Tensor& x, std::int64_t dim, const Tensor& index) {
+  std::vector<std::int64_t> sizes = x.sizes().vec();
+  sizes[static_cast<std::size_t>(dim < 0 ? dim + x.dim() : dim)] = index.numel();
+  return at::empty(sizes, x.options());
+}
+
+Tensor embedding_dense_backward(const Tensor& gradient, const Tensor&, c10::SymInt rows,
+                                c10::SymInt, bool) {
+  return at::empty({rows.expect_int(), gradient.size(-1)}, gradient.options());
+}
+
+Tensor repeat_interleave(const Tensor& counts, std::optional<c10::SymInt> size) {
+  TESSERA_EXPECT(size.has_value(), "the size of repeated values is not known");
+  return at::empty({size->expect_int()}, counts.options());
+}
+
+Tensor grouped_mm(const Tensor& a, const Tensor& b, const std::optional<Tensor>& ends,
+                  const std::optional<Tensor>&, std::optional<at::ScalarType> type) {
+  const at::TensorOptions options = a.options().dtype(type.value_or(a.scalar_type()));
+  if (a.dim() == 2 && b.dim() == 2)
+    return at::empty({ends->size(0), a.size(0), b.size(1)}, options);
+  return at::empty({a.size(0), b.size(2)}, options);
+}
+
+Tensor scaled_mm(const Tensor& a, const Tensor& b, const Tensor&, const Tensor&,
+                 const std::optional<Tensor>&, const std::optional<Tensor>&,
+                 std::optional<at::ScalarType> type, bool) {
+  return at::empty({a.size(0), b.size(1)}, a.options().dtype(type.value_or(a.scalar_type())));
+}
+
+Tensor& mm_out(const Tensor&, const Tensor&, at::ScalarType, Tensor& out) { return out; }
+Tensor& addmm_out(const Tensor&, const Tensor&, const Tensor&, at::ScalarType, const at::Scalar&,
+                  const at::Scalar&, Tensor& out) {
+  return out;
+}
+
+Tensor isnan(const Tensor& x) { return at::empty_like(x, x.options().dtype(at::kBool)); }
+
+Tensor& logical_of_two(const Tensor& a, const Tensor& b, Tensor& out) {
+  out.resize_(at::infer_size(a.sizes(), b.sizes()));
+  return out;
+}
+
+Tensor& of_each(const Tensor& x, Tensor& out) {
+  out.resize_(x.sizes());
+  return out;
+}
+
+Tensor where(const Tensor& condition, const Tensor& a, const Tensor& b) {
+  return at::empty(at::infer_size(condition.sizes(), at::infer_size(a.sizes(), b.sizes())),
+                   at::TensorOptions(at::kMeta).dtype(at::result_type(a, b)));
+}
+
+}  // namespace shape_of
+}  // namespace
+
+void install_shape_operators() {
+  [[maybe_unused]] static const torch::Library& library = []() -> torch::Library& {
+    auto& operators = *new torch::Library(torch::Library::IMPL, "aten", c10::DispatchKey::Meta,
+                                          __FILE__, __LINE__);
+    operators.impl("abs.out", &shape_of::of_each);
+    operators.impl("addmm.dtype_out", &shape_of::addmm_out);
+    operators.impl("embedding_dense_backward", &shape_of::embedding_dense_backward);
+    operators.impl("_grouped_mm", &shape_of::grouped_mm);
+    operators.impl("index_select", &shape_of::index_select);
+    operators.impl("isnan", &shape_of::isnan);
+    operators.impl("logical_and.out", &shape_of::logical_of_two);
+    operators.impl("logical_not.out", &shape_of::of_each);
+    operators.impl("logical_or.out", &shape_of::logical_of_two);
+    operators.impl("mm.dtype_out", &shape_of::mm_out);
+    operators.impl("repeat_interleave.Tensor", &shape_of::repeat_interleave);
+    operators.impl("_scaled_mm", &shape_of::scaled_mm);
+    operators.impl("where.self", &shape_of::where);
+    return operators;
+  }();
+}
+
+}  // namespace tessera::kernels
