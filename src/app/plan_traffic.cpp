@@ -30,13 +30,7 @@ std::vector<RankTraffic> by_pipeline_rank(const plan::JobPlan& plan) {
 }  // namespace
 
 std::vector<mesh::Rank> pipeline_ranks(const mesh::Layout& layout) {
-  std::vector<mesh::Rank> ranks;
-  for (int pp = 0; pp < layout.degree(mesh::Axis::pp); ++pp) {
-    mesh::Coord coord;
-    coord[mesh::Axis::pp] = pp;
-    ranks.push_back(layout.rank_of(coord));
-  }
-  return ranks;
+  return layout.group_of(mesh::Rank(0), {mesh::Axis::pp});
 }
 
 std::string traffic_table(const plan::JobPlan& plan) {

@@ -2,6 +2,7 @@
 // A mixture of experts: router, dispatch of tokens to experts, grouped products, weighted sum; no
 // token is dropped.
 #include "cell_functions.hpp"
+#include "clamped_gate.hpp"
 #include "row_order.hpp"
 #include "tessera/kernels/grouped_mm.hpp"
 #include "tessera/kernels/shapes.hpp"
@@ -32,11 +33,6 @@ Tensor counts_on_host(const Tensor& counts, std::int64_t choices, bool even) {
   if (!even && !kernels::shapes_alone(counts.device())) return counts.to(at::kCPU);
   const std::int64_t experts = counts.size(0);
   return count_choices(at::arange(choices, at::kLong).remainder(experts), experts);
-}
-
-Tensor clamped_gate(const Tensor& gate, const Tensor& up, const ClampedGate& how) {
-  const Tensor g = gate.clamp_max(how.limit);
-  return (up.clamp(-how.limit, how.limit) + 1) * (g * at::sigmoid(how.alpha * g));
 }
 
 at::ScalarType wide(at::ScalarType type) { return type == at::kDouble ? type : at::kFloat; }
@@ -111,10 +107,7 @@ CellFunction CellMaker::combine() const {
     rows = reordered(rows, undoing(flow.take(Slot::route)));
     const Tensor scores = flow.take(Slot::scores);
     const Tensor choices = rows.view({scores.size(0), scores.size(1), -1});
-    flow[Slot::h] = before ? choices.sum(1)
-                           : at::bmm(scores.unsqueeze(1), choices.to(scores.scalar_type()))
-                                 .squeeze(1)
-                                 .to(choices.scalar_type());
+    flow[Slot::h] = before ? choices.sum(1) : weighted_sum(choices, scores);
   };
 }
 

@@ -37,6 +37,29 @@ struct Reordered final : kernels::Operation {
   }
 };
 
+/// Of scores and choices: a bmm in the type of the scores. What it reads of the choices is made
+/// again for backward, since it is twice as large.
+struct WeightedSum final : kernels::Operation {
+  std::vector<Tensor> forward(Kept& kept, std::span<const Tensor> inputs) override {
+    const Tensor &scores = inputs[0], &choices = inputs[1];
+    kept.save({scores, choices});
+    return {at::bmm(scores.unsqueeze(1), choices.to(scores.scalar_type()))
+                .squeeze(1)
+                .to(choices.scalar_type())};
+  }
+  std::vector<Tensor> backward(Kept& kept, std::vector<Tensor> gradients) override {
+    const auto saved = kept.saved();
+    const Tensor &scores = saved[0], &choices = saved[1],
+                 g = gradients[0].to(scores.scalar_type()).unsqueeze(1);
+    Tensor of_scores, of_choices;
+    if (kept.needs_gradient(0))
+      of_scores = at::bmm(g, choices.to(scores.scalar_type()).transpose(1, 2)).squeeze(1);
+    if (kept.needs_gradient(1))
+      of_choices = at::bmm(scores.unsqueeze(2), g).to(choices.scalar_type());
+    return {of_scores, of_choices};
+  }
+};
+
 }  // namespace
 
 Tensor undoing(const Tensor& order) {
@@ -51,6 +74,10 @@ Tensor rows_of_choices(const Tensor& tokens, const Tensor& order) {
 
 Tensor reordered(const Tensor& rows, const Tensor& order) {
   return kernels::apply(Reordered(), {rows, order});
+}
+
+Tensor weighted_sum(const Tensor& choices, const Tensor& scores) {
+  return kernels::apply(WeightedSum(), {scores, choices});
 }
 
 Tensor expert_order(const Tensor& received, const Tensor& rows) {

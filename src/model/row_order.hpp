@@ -14,6 +14,10 @@ at::Tensor rows_of_choices(const at::Tensor& tokens, const at::Tensor& order);
 /// rows[order], for a permutation.
 at::Tensor reordered(const at::Tensor& rows, const at::Tensor& order);
 
+/// choices [T, K, dim], scores [T, K] -> [T, dim], of the choices' type: their sum, weighted and
+/// added in the type of the scores. Keeps both for backward.
+at::Tensor weighted_sum(const at::Tensor& choices, const at::Tensor& scores);
+
 /// The permutation that undoes `order`.
 at::Tensor undoing(const at::Tensor& order);
 

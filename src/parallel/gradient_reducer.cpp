@@ -83,7 +83,14 @@ void GradientReducer::add(std::span<ShardGroup* const> unit, std::int64_t microb
   const bool hurries = std::ranges::any_of(reducing_.front(), [](const GradientBucket* bucket) {
     return may_sum_replicas(*bucket) && bucket->replicas_wait();
   });
-  if (reducing_.size() <= (hurries ? kBeforeReplicas : kWindow)) return;
+  if (reducing_.size() > (hurries ? kBeforeReplicas : kWindow)) end_oldest_reduction();
+}
+
+void GradientReducer::settle() {
+  while (!reducing_.empty()) end_oldest_reduction();
+}
+
+void GradientReducer::end_oldest_reduction() {
   Unit oldest = std::move(reducing_.front());
   reducing_.pop_front();
   for (GradientBucket* bucket : oldest) {

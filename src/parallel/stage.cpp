@@ -126,6 +126,7 @@ StagePass Stage::forward(int microbatch, const Flow& in, const LossInput* loss) 
   for (std::size_t k = 0; k < units_.size(); ++k) {
     UnitState& state = units_[k];
     gather_for_forward(k);
+    if (k > 0 && k + 1 == units_.size()) reducer_.settle();  // before the memory of logits
     const LossInput* here = last() && k + 1 == units_.size() && whole_loss ? &*whole_loss : nullptr;
     TapeEntry entry = recompute_.open() && state.block
                           ? recompute_.measured_forward(state, k, result.flow, context)

@@ -22,7 +22,7 @@ void CellParts::projections() {
   const double dim = static_cast<double>(model.dim), head = static_cast<double>(model.head_dim);
   const double queries = static_cast<double>(model.heads) * head / work.tp;
   const double keys = std::max(static_cast<double>(model.kv_heads) / work.tp, 1.0) * head;
-  if (recompute == Recompute::every_second_mm) {  // wq and wv are kept
+  if (half_products_again()) {  // wq and wv are kept
     linear(tokens(), queries + keys, dim);
     linear(tokens(), keys, dim, {.again = true, .quantised = false});
     linear(tokens(), dim, queries, {.again = true});

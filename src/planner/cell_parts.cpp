@@ -92,9 +92,9 @@ void CellParts::tensor_parallel(bool again) {
 
 void CellParts::feed_forward(double hidden) {
   const double in = static_cast<double>(work.model.dim), out = hidden / work.tp;
-  const bool gated = work.model.gated, half = recompute == Recompute::every_second_mm;
+  const bool gated = work.model.gated, elementwise = recompute == Recompute::every_second_mm;
   const bool again = attention_again() || recompute == Recompute::feed_forward;
-  if (gated && half) {
+  if (gated && half_products_again()) {
     linear(tokens(), out, in);
     linear(tokens(), out, in, {.again = true, .quantised = false});
   } else {
@@ -102,8 +102,8 @@ void CellParts::feed_forward(double hidden) {
   }
   linear(tokens(), in, out, {.again = full() && !stack.early_stop});
   // SwiGLU reads two and writes one; its gradient reads three and writes two.
-  stream((gated ? 6 : 4) * out * tokens(), (gated ? 10 : 6) * out * tokens(), again || half);
-  stream(10 * in * rows(), 8 * in * rows(), again || half);  // norm, and the sum
+  stream((gated ? 6 : 4) * out * tokens(), (gated ? 10 : 6) * out * tokens(), again || elementwise);
+  stream(10 * in * rows(), 8 * in * rows(), again || elementwise);  // norm, and the sum
   tensor_parallel(attention_again());
 }
 

@@ -35,6 +35,9 @@ class CellParts {
   bool full() const { return recompute == Recompute::full; }
   /// Is attention recomputed, or its elementwise operations?
   bool attention_again() const { return full() || recompute == Recompute::save_qkv; }
+  bool half_products_again() const {
+    return recompute == Recompute::every_second_mm && stack.op_remakes_products;
+  }
   bool elementwise_again() const {
     return attention_again() || recompute == Recompute::every_second_mm;
   }

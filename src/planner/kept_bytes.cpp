@@ -48,52 +48,65 @@ double kept_by_attention(const Workload& work, const Sizes& size, Recompute mode
   return sum;
 }
 
-double kept_by_mixture(const Workload& work, const Sizes& size) {
+double kept_by_mixture(const Workload& work, const Stack& stack, const Sizes& size) {
   const ExpertShape& shape = *work.model.mixture;
   const double copies = static_cast<double>(shape.top_k) * size.tokens * work.etp;
   const double products = work.model.gated ? 2 : 1;
   const double expert =
       (products * size.wide + size.low) * static_cast<double>(shape.hidden) / work.etp +
-      size.low * static_cast<double>(work.model.dim);
+      (size.low + (stack.keeps_expert_outputs ? size.wide : 0)) *
+          static_cast<double>(work.model.dim);
   const double shared =
       (2 * size.wide + size.low) * static_cast<double>(shape.shared) * size.tokens;
   return copies * expert + shared + 4 * static_cast<double>(shape.experts) * size.tokens;
 }
 
-double kept_by_block(const Workload& work, bool mixture, Recompute mode) {
+/// More than a rank's part of the tokens, in front of one product.
+double kept_of_gathered(const Workload& work, const Stack& stack, const Sizes& size) {
+  return stack.keeps_gathered && !work.async_tp ? size.low * size.row * (work.tp - 1) : 0;
+}
+
+double kept_by_block(const Workload& work, const Stack& stack, bool mixture, Recompute mode) {
   const Sizes size(work);
   const double hidden = static_cast<double>(work.model.hidden) * size.tokens;
   if (mode == Recompute::full) return size.wide * size.row;
   if (mode == Recompute::save_qkv) return size.wide * (size.row + size.queries + 2 * size.keys);
-  if (mode == Recompute::every_second_mm)  // the block's input, wq, wv, attention, w1 and w2
+  const bool op = mode == Recompute::every_second_mm;
+  if (op && stack.op_remakes_products)  // the block's input, wq, wv, attention, w1 and w2
     return size.wide * (2 * size.row + 2 * size.queries + size.keys + hidden);
   // Two norms: their inputs, and their outputs for products.
+  const double normed = op ? 0 : size.low * size.row,
+               gathered = op ? 0 : kept_of_gathered(work, stack, size);
   const double attention =
-      2 * (size.wide + size.low) * size.row + kept_by_attention(work, size, mode);
-  if (mixture) return attention + kept_by_mixture(work, size);
+      2 * (size.wide * size.row + normed) + gathered + kept_by_attention(work, size, mode);
+  if (mixture) return attention + kept_by_mixture(work, stack, size);
   if (mode == Recompute::feed_forward) return attention;
-  return attention + ((work.model.gated ? 2 : 1) * size.wide + size.low) * hidden;
+  const double activated = op ? 0 : size.low * hidden;
+  return attention + gathered + (work.model.gated ? 2 : 1) * size.wide * hidden + activated;
 }
 
 }  // namespace
 
-double kept_bytes(const Workload& work, bool mixture) {
+double kept_bytes(const Workload& work, const Stack& stack, bool mixture) {
   const double share = work.recomputed_blocks;
-  const double kept = kept_by_block(work, mixture, work.recompute);
-  return share < 1 ? share * kept + (1 - share) * kept_by_block(work, mixture, Recompute::none)
-                   : kept;
+  const double kept = kept_by_block(work, stack, mixture, work.recompute);
+  return share < 1
+             ? share * kept + (1 - share) * kept_by_block(work, stack, mixture, Recompute::none)
+             : kept;
 }
 
 double working_bytes(const Workload& work, const Stack& stack, bool mixture) {
   const Sizes size(work);
-  const double recomputed =
-      kept_by_block(work, mixture, Recompute::none) - kept_by_block(work, mixture, work.recompute);
+  const double recomputed = kept_by_block(work, stack, mixture, Recompute::none) -
+                            kept_by_block(work, stack, mixture, work.recompute);
   const double hidden =
       mixture ? static_cast<double>(work.model.mixture->hidden * work.model.mixture->top_k)
               : static_cast<double>(work.model.hidden);
   const double gradients = size.wide * (3 * hidden * size.tokens + 2 * size.row);
   double gathers = 0;  // whole sequences around products
   if (work.tp > 1) gathers = work.recompute == Recompute::none ? 3 : (work.async_tp ? 4 : 6);
+  if (stack.keeps_gathered && !work.async_tp)
+    gathers = std::max(0.0, gathers - 3);  // those are counted as kept
   return (std::max(0.0, recomputed) + gradients) * stack.working_factor +
          gathers * size.wide * size.row * work.tp;
 }
@@ -101,19 +114,21 @@ double working_bytes(const Workload& work, const Stack& stack, bool mixture) {
 double loss_bytes(const Workload& work, const Stack& stack) {
   const int cut = work.loss_parallel ? work.tp : 1;
   const double columns = static_cast<double>(work.model.vocab) / cut;
-  if (work.loss_chunk_tokens == 0) return stack.loss_bytes * work.local_tokens() * columns;
+  const double type = work.precision == Precision::f32 ? 4 : 2,
+               logit = stack.loss_copies > 0 ? stack.loss_copies * type : stack.loss_bytes;
+  if (work.loss_chunk_tokens == 0) return logit * work.local_tokens() * columns;
   // The gradient of the weight exists from forward on: a float32 sum, and what is rounded of it.
   const double gradient = work.precision == Precision::f32 ? 4 : 6;
   return columns * (stack.loss_bytes * static_cast<double>(work.loss_chunk_tokens) +
                     gradient * static_cast<double>(work.model.dim));
 }
 
-double kept_bytes(const Workload& work, const StageContent& stage) {
+double kept_bytes(const Workload& work, const Stack& stack, const StageContent& stage) {
   const bool last_mixed = work.model.is_mixture(work.model.layers - 1);
   double sum = 0;
-  if (stage.dense > 0) sum += stage.dense * kept_bytes(work, false);
-  if (stage.mixtures > 0) sum += stage.mixtures * kept_bytes(work, true);
-  return sum + static_cast<double>(stage.predictors) * kept_bytes(work, last_mixed);
+  if (stage.dense > 0) sum += stage.dense * kept_bytes(work, stack, false);
+  if (stage.mixtures > 0) sum += stage.mixtures * kept_bytes(work, stack, true);
+  return sum + static_cast<double>(stage.predictors) * kept_bytes(work, stack, last_mixed);
 }
 
 }  // namespace tessera::planner

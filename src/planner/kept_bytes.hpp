@@ -8,10 +8,10 @@
 namespace tessera::planner {
 
 /// Kept by a block between its forward and its backward.
-double kept_bytes(const Workload& work, bool mixture);
+double kept_bytes(const Workload& work, const Stack& stack, bool mixture);
 
 /// The same of all blocks of a stage.
-double kept_bytes(const Workload& work, const StageContent& stage);
+double kept_bytes(const Workload& work, const Stack& stack, const StageContent& stage);
 
 /// Held by the backward of a block beside that: what is recomputed, gradients, gathered tokens.
 double working_bytes(const Workload& work, const Stack& stack, bool mixture);

@@ -61,6 +61,7 @@ Memory memory_of_rank(const Workload& work, const Stack& stack, PipelineRank ran
     if (stage.head) ends += params_of_head(work).all();
     if (stage.head) out.loss = loss_bytes(work, stack);
   }
+  if (!stack.loss_beside_blocks) out.working = std::max(0.0, out.working - out.loss);
   if (work.distributed_optimizer)
     add_distributed_optimizer(work, stack, all, out);
   else
@@ -82,7 +83,7 @@ double Memory::total() const {
 
 Memory memory_of(const Workload& work, const Stack& stack, PipelineRank rank) {
   const double kept = most_in_flight(work.pipeline, rank, [&](StageIndex stage) {
-    return kept_bytes(work, work.pipeline.stages[stage]);
+    return kept_bytes(work, stack, work.pipeline.stages[stage]);
   });
   return memory_of_rank(work, stack, rank, kept);
 }
@@ -101,7 +102,7 @@ double least_bytes(const Workload& work, const Stack& stack, const std::vector<i
   for (const PipelineRank rank : work.pipeline.map.each_rank()) {
     double least = std::numeric_limits<double>::infinity();
     for (const StageIndex stage : work.pipeline.map.stages_of(rank))
-      least = std::min(least, kept_bytes(work, work.pipeline.stages[stage]));
+      least = std::min(least, kept_bytes(work, stack, work.pipeline.stages[stage]));
     const double kept = least * in_flight[static_cast<std::size_t>(rank.value())];
     most = std::max(most, memory_of_rank(work, stack, rank, kept).total());
   }

@@ -18,9 +18,10 @@ struct Key {
   T Stack::*value;
 };
 
-constexpr std::array<Key<double>, 9> kNumbers{
+constexpr std::array<Key<double>, 10> kNumbers{
     {{"loss_traffic_bytes", &Stack::loss_traffic_bytes},
      {"loss_bytes", &Stack::loss_bytes},
+     {"loss_copies", &Stack::loss_copies},
      {"gradient_bytes", &Stack::gradient_bytes},
      {"reduce_bytes", &Stack::reduce_bytes},
      {"gather_bytes", &Stack::gather_bytes},
@@ -28,12 +29,16 @@ constexpr std::array<Key<double>, 9> kNumbers{
      {"optimizer_bytes", &Stack::optimizer_bytes},
      {"working_factor", &Stack::working_factor},
      {"fsdp_copies", &Stack::fsdp_copies}}};
-constexpr std::array<Key<bool>, 6> kTruths{
+constexpr std::array<Key<bool>, 10> kTruths{
     {{"tp_overlap", &Stack::tp_overlap},
      {"distributed_optimizer", &Stack::distributed_optimizer},
      {"recast_weights", &Stack::recast_weights},
      {"early_stop", &Stack::early_stop},
      {"fused_loss", &Stack::fused_loss},
+     {"loss_beside_blocks", &Stack::loss_beside_blocks},
+     {"op_remakes_products", &Stack::op_remakes_products},
+     {"keeps_gathered", &Stack::keeps_gathered},
+     {"keeps_expert_outputs", &Stack::keeps_expert_outputs},
      {"defer_head_wgrad", &Stack::defer_head_wgrad}}};
 constexpr std::array<Key<Launches>, 3> kLaunches{{{"kernels", &Stack::kernels},
                                                   {"mixture_kernels", &Stack::mixture_kernels},

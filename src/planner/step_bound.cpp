@@ -82,10 +82,10 @@ double state_bytes(const Workload& work, const Stack& stack) {
   return sum;
 }
 
-double kept_by_layers(const Workload& work) {
+double kept_by_layers(const Workload& work, const Stack& stack) {
   double kept = 0;
-  if (dense_of(work) > 0) kept += dense_of(work) * kept_bytes(work, false);
-  if (mixtures_of(work) > 0) kept += mixtures_of(work) * kept_bytes(work, true);
+  if (dense_of(work) > 0) kept += dense_of(work) * kept_bytes(work, stack, false);
+  if (mixtures_of(work) > 0) kept += mixtures_of(work) * kept_bytes(work, stack, true);
   return work.offloaded_layers > 0 ? 0 : kept;
 }
 
@@ -152,7 +152,7 @@ double StepBound::seconds(const Workload& work, const std::vector<RankShape>& ra
 }
 
 double least_bytes(const Workload& work, const Stack& stack) {
-  return (state_bytes(work, stack) + kept_by_layers(work)) / work.pipeline.ranks();
+  return (state_bytes(work, stack) + kept_by_layers(work, stack)) / work.pipeline.ranks();
 }
 
 }  // namespace tessera::planner

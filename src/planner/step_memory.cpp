@@ -57,7 +57,8 @@ IndexedVector<PipelineRank, RankMemory> memory_over_step(const Workload& work,
     double now = 0, most = 0;
     for (const TimedAction& timed : timeline.ranks[rank]) {
       here.activations.push_back({timed.begin, now});
-      now += sign_of(timed.action.kind) * kept_bytes(work, pipeline.stages[timed.action.stage]);
+      now +=
+          sign_of(timed.action.kind) * kept_bytes(work, stack, pipeline.stages[timed.action.stage]);
       here.activations.push_back({timed.end, now});
       most = std::max(most, now);
     }

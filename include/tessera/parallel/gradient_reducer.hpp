@@ -48,6 +48,9 @@ class GradientReducer {
   /// replicas follows at once; else after the backward of the next unit. At most two units wait for
   /// their reduction, and two more for the sum over replicas.
   void add(std::span<ShardGroup* const> unit, std::int64_t microbatch);
+  /// Ends the reductions that run, so that their memory is free: between backwards, once a forward
+  /// had them run beside it.
+  void settle();
   /// Ends all sums: ShardedParam::gradient is whole. Copies within tp and tied weights follow here:
   /// the former in one exchange for all buckets, the latter when both stages are done.
   void finish();
@@ -67,6 +70,7 @@ class GradientReducer {
  private:
   using Unit = std::vector<GradientBucket*>;
   GradientBucket* find(const ShardGroup* group) const;
+  void end_oldest_reduction();
   static bool may_sum_replicas(const GradientBucket& bucket);
   void make_neighbours(const model::ModelSpec& model);
   void tie_ends();

@@ -29,15 +29,20 @@ struct Stack {
   bool distributed_optimizer = false;  ///< weights stay whole on each data-parallel rank; else FSDP
   double loss_traffic_bytes = 14;      ///< moved by the loss for each logit, forward and backward
   double loss_bytes = 14;              ///< held at the peak for each logit
-  double gradient_bytes = 4;           ///< of an accumulated gradient
-  double reduce_bytes = 4;             ///< of a gradient in a collective
-  double gather_bytes = 2;             ///< of a weight in a collective
+  double loss_copies = 0;     ///< of the logits in the type of computation, in place of loss_bytes
+  double gradient_bytes = 4;  ///< of an accumulated gradient
+  double reduce_bytes = 4;    ///< of a gradient in a collective
+  double gather_bytes = 2;    ///< of a weight in a collective
   double optimizer_traffic_bytes = 30;  ///< moved by a step of AdamW for each parameter
   double optimizer_bytes = 12;          ///< distributed optimizer: float32 weight and two moments
-  double working_factor = 1;      ///< temporaries of a block's backward; eager programs hold more
-  double fsdp_copies = 0;         ///< passes over weights and gradients beside their collectives
-  bool recast_weights = false;    ///< weights are quantised again for each microbatch
-  bool early_stop = false;        ///< recomputation stops before the last product
+  double working_factor = 1;        ///< temporaries of a block's backward; eager programs hold more
+  double fsdp_copies = 0;           ///< passes over weights and gradients beside their collectives
+  bool recast_weights = false;      ///< weights are quantised again for each microbatch
+  bool early_stop = false;          ///< recomputation stops before the last product
+  bool loss_beside_blocks = true;   ///< logits are still held when the last block goes backward
+  bool op_remakes_products = true;  ///< selective "op" computes every second product again
+  bool keeps_gathered = false;      ///< tokens that ranks of tp gathered for a product are kept
+  bool keeps_expert_outputs = false;  ///< experts' outputs are kept, for the gradients of scores
   bool fused_loss = false;        ///< the loss is computed in chunks of tokens where a job says so
   bool defer_head_wgrad = false;  ///< the output's weight gradients run in the pipeline's drain
   Launches kernels{30, 50};       ///< of a block

@@ -34,7 +34,8 @@ enum class Recompute : std::uint8_t {
   none,
   full,
   save_qkv,          ///< all but queries, keys and values
-  every_second_mm,   ///< TorchTitan's "op": every second product, and all elementwise operations
+  every_second_mm,   ///< TorchTitan's "op": all elementwise operations, and every second product
+                     ///< where Stack::op_remakes_products
   latent_up,         ///< queries, keys and values of latent attention
   feed_forward,      ///< the feed-forward layer
   expert_activation  ///< SwiGLU of experts

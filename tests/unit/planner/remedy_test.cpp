@@ -36,25 +36,25 @@ struct Planted {
 
 // clang-format off
 const Planted kPlanted[] = {
-    {"8B", 8, "8192", "1", "none", 60},   {"8B", 8, "8192", "1", "none", 50},
+    {"8B", 8, "8192", "1", "none", 54},   {"8B", 8, "8192", "1", "none", 48},
     {"8B", 8, "8192", "1", "none", 40},   {"8B", 8, "8192", "1", "none", 32},
     {"8B", 8, "8192", "2", "none", 79},   {"8B", 8, "8192", "4", "none", 79},
-    {"8B", 8, "8192", "2", "full", 40},   {"8B", 8, "8192", "8", "full", 79},
-    {"8B", 8, "16384", "1", "none", 79},  {"8B", 8, "16384", "1", "selective", 79},
-    {"8B", 8, "32768", "1", "selective", 79}, {"8B", 8, "65536", "1", "full", 79},
-    {"8B", 4, "8192", "1", "none", 79},   {"8B", 4, "8192", "1", "full", 40},
-    {"8B", 2, "8192", "1", "full", 79},   {"8B", 1, "8192", "1", "none", 79},
+    {"8B", 8, "8192", "2", "full", 26},   {"8B", 8, "8192", "32", "full", 79},
+    {"8B", 8, "16384", "1", "none", 79},  {"8B", 8, "16384", "1", "selective", 55},
+    {"8B", 8, "32768", "1", "selective", 79}, {"8B", 8, "65536", "1", "full", 42},
+    {"8B", 4, "8192", "1", "none", 64},   {"8B", 4, "8192", "1", "full", 36},
+    {"8B", 2, "8192", "1", "full", 66},   {"8B", 1, "8192", "1", "none", 79},
     {"8B", 1, "8192", "1", "full", 79},   {"8B", 16, "8192", "2", "none", 60},
     {"1B", 8, "8192", "4", "none", 40},   {"1B", 8, "32768", "1", "none", 40},
     {"1B", 1, "8192", "1", "none", 20},   {"3B", 8, "8192", "4", "none", 79},
     {"3B", 2, "8192", "1", "none", 40},   {"3B", 1, "8192", "1", "full", 40},
     {"8B", 8, "8192", "1", "none", 79, {"--parallelism.fsdp_gradient_accumulation", "unsharded"}},
-    {"8B", 8, "8192", "1", "selective", 60, {"--parallelism.fsdp_reshard_after_forward", "never"}},
+    {"8B", 8, "8192", "1", "selective", 46, {"--parallelism.fsdp_reshard_after_forward", "never"}},
     {"8B", 8, "8192", "1", "full", 79, {"--parallelism.data_parallel_replicate_degree", "8"}},
     {"8B", 8, "8192", "8", "none", 79, {"--parallelism.pipeline_parallel_degree", "4",
                                         "--parallelism.pipeline_parallel_schedule", "GPipe"}},
     {"8B", 1, "8192", "2", "full", 79, {"--parallelism.data_parallel_shard_degree", "1"}},
-    {"70B", 64, "8192", "1", "none", 79}, {"70B", 32, "8192", "1", "full", 60},
+    {"70B", 64, "8192", "1", "none", 79}, {"70B", 32, "8192", "1", "full", 50},
     {"70B", 16, "8192", "1", "full", 60}, {"70B", 8, "8192", "1", "full", 79},
 };
 // clang-format on

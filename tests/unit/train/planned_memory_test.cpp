@@ -1,0 +1,109 @@
+// SPDX-License-Identifier: Apache-2.0
+// The planner's memory of jobs on GPUs, from formulas, against the memory that the code of a run
+// takes for the same job: ranks are rehearsed with shapes alone.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cmath>
+#include <cstdio>
+
+#include "tessera/kernels/shapes.hpp"
+#include "tessera/planner/memory.hpp"
+#include "tessera/planner/price.hpp"
+#include "tessera/train/rehearsal.hpp"
+#include "unit/planner/planned_job.hpp"
+
+namespace tessera::planner {
+namespace {
+
+constexpr double kLimit = 0.05;
+
+using Flags = std::vector<std::string>;
+
+Flags operator+(Flags a, const Flags& b) {
+  a.insert(a.end(), b.begin(), b.end());
+  return a;
+}
+
+const Flags k1B{"--model.flavor", "1B", "--training.local_batch_size", "2"},
+    k8B{"--model.flavor", "8B"},
+    k70B{"--model.flavor",
+         "70B",
+         "--parallelism.tensor_parallel_degree",
+         "8",
+         "--training.local_batch_size",
+         "4"};
+const Flags kKeepAll{"--activation_checkpoint.mode", "none"},
+    kFull{"--activation_checkpoint.mode", "full"},
+    kOp{"--activation_checkpoint.mode", "selective", "--activation_checkpoint.selective_ac_option",
+        "op"},
+    kFused{"--training.fused_linear_cross_entropy", "always"},
+    kAsync{"--parallelism.enable_async_tensor_parallel"};
+
+Flags axis(const std::string& name, const char* degree) {
+  return {"--parallelism." + name + "_parallel_degree", degree};
+}
+
+Flags pipeline(const char* schedule) {
+  return axis("pipeline", "4") + Flags{"--training.local_batch_size", "8",
+                                       "--parallelism.pipeline_parallel_schedule", schedule};
+}
+
+Flags mixture(const char* family, const char* flavor, const char* experts) {
+  return Flags{"--model.name",
+               family,
+               "--model.flavor",
+               flavor,
+               "--training.seq_len",
+               "4096",
+               "--training.local_batch_size",
+               "4",
+               "--debug.moe_force_load_balance"} +
+         axis("expert", experts);
+}
+
+const JobCase kJobs[] = {
+    {"Small", 8, k1B + kKeepAll},
+    {"SmallFull", 8, k1B + kFull + kFused},
+    {"All", 8, k8B + kKeepAll},
+    {"Full", 8, k8B + kFull},
+    {"FullFused", 8, k8B + kFull + kFused},
+    {"ByOperation", 8, k8B + kOp},
+    {"Tensor2", 16, k8B + kKeepAll + axis("tensor", "2")},
+    {"Tensor2Async", 16, k8B + kKeepAll + axis("tensor", "2") + kAsync},
+    {"Tensor8ByOperation", 64, k8B + kOp + axis("tensor", "8")},
+    {"Context2", 16, k8B + kKeepAll + axis("context", "2")},
+    {"Pipeline", 32, k8B + kKeepAll + pipeline("1F1B")},
+    {"PipelineZbv", 32, k8B + kKeepAll + pipeline("ZBVZeroBubble")},
+    {"LargeAll", 256, k70B + kKeepAll},
+    {"LargeFull", 64, k70B + kFull},
+    {"Mixtral", 8, mixture("mixtral", "8x7B", "1")},
+    {"DeepSeek", 8, mixture("deepseek_v3", "16B", "8")},
+    {"Qwen", 8, mixture("qwen3", "30B-A3B", "8")},
+    {"GptOss", 8, mixture("gpt_oss", "20b", "8")},
+};
+
+double rehearsed_bytes(const plan::JobPlan& plan) {
+  const at::Device device = kernels::shape_device();
+  EXPECT_EQ(train::why_not_rehearsed(plan, device), "");
+  std::int64_t most = 0;
+  for (const mesh::Rank rank : plan.layout.group_of(mesh::Rank(0), {mesh::Axis::pp}))
+    most = std::max(most, train::rehearse_memory(plan, rank, device).peak_bytes);
+  return static_cast<double>(most);
+}
+
+class PlannedMemory : public testing::TestWithParam<JobCase> {};
+
+TEST_P(PlannedMemory, IsThatOfTheCode) {
+  const PlannedJob job(GetParam());
+  const double planned = memory_of(workload_of(job.plan, job.stack), job.stack).total(),
+               rehearsed = rehearsed_bytes(job.plan), error = planned / rehearsed - 1;
+  std::printf("%-20s planned %6.1f GiB, rehearsed %6.1f: %+5.1f %%\n", GetParam().name,
+              planned / (1 << 30), rehearsed / (1 << 30), 100 * error);
+  EXPECT_LE(std::abs(error), kLimit);
+}
+
+INSTANTIATE_TEST_SUITE_P(Jobs, PlannedMemory, testing::ValuesIn(kJobs), name_of_case);
+
+}  // namespace
+}  // namespace tessera::planner
