@@ -12,13 +12,9 @@ using at::Tensor;
 /// Of q, k and v; `part_` has the rest.
 class WholeAttention final : public Operation {
  public:
-  explicit WholeAttention(const AttentionPart& part)
-      : part_{.q = {},
-              .k = {},
-              .v = {},
-              .scale = part.scale,
-              .causal = part.causal,
-              .mask = part.mask} {}
+  explicit WholeAttention(const AttentionPart& part) : part_(part) {
+    part_.q = part_.k = part_.v = Tensor();
+  }
 
   std::vector<Tensor> forward(Kept& kept, std::span<const Tensor> inputs) override {
     const auto [out, logsumexp] = attention_part(with(inputs));
@@ -47,6 +43,11 @@ class WholeAttention final : public Operation {
 
 Tensor attention(const AttentionPart& part) {
   return apply(WholeAttention(part), {part.q, part.k, part.v});
+}
+
+bool attends_in_bands(const AttentionPart& part) {
+  const Backend& backend = backend_of(part.q);
+  return backend.attends_in_bands != nullptr && backend.attends_in_bands(part);
 }
 
 AttentionValue attention_part(const AttentionPart& part) {

@@ -77,7 +77,8 @@ struct Backend {
   void (*adamw)(const at::Tensor& param, const at::Tensor& grad, const at::Tensor& exp_avg,
                 const at::Tensor& exp_avg_sq, const AdamWArguments& arguments,
                 const at::Tensor& compute_copy);
-  /// As attention_part.hpp says.
+  /// As attention_part.hpp says; null: no part may have bands.
+  bool (*attends_in_bands)(const AttentionPart& part);
   AttentionValue (*attention_part)(const AttentionPart& part);
   AttentionGradients (*attention_part_backward)(const AttentionPart& part,
                                                 const AttentionValue& merged,

@@ -47,6 +47,26 @@ Tensor scaled_mm(const Tensor& a, const Tensor& b, const Tensor&, const Tensor&,
   return at::empty({a.size(0), b.size(1)}, a.options().dtype(type.value_or(a.scalar_type())));
 }
 
+/// As LibTorch's CUDA code allocates; with begins of runs, positions are the first dimension.
+std::tuple<Tensor, Tensor, Tensor, Tensor, Tensor> flash_attention(
+    const Tensor& q, const Tensor&, const Tensor&, const std::optional<Tensor>& begins,
+    const std::optional<Tensor>&, c10::SymInt, c10::SymInt, double, bool, bool,
+    std::optional<double>, std::optional<c10::SymInt>, std::optional<c10::SymInt>,
+    const std::optional<Tensor>&, const std::optional<Tensor>&) {
+  const at::TensorOptions logarithm = q.options().dtype(at::kFloat);
+  const Tensor log = begins.has_value() ? at::empty({q.size(1), q.size(0)}, logarithm)
+                                        : at::empty({q.size(0), q.size(2), q.size(1)}, logarithm);
+  const Tensor state = at::empty({0}, q.options().dtype(at::kLong));
+  return {at::empty_like(q), log, state, state, state};
+}
+
+std::tuple<Tensor, Tensor, Tensor> flash_attention_backward(
+    const Tensor&, const Tensor& q, const Tensor& k, const Tensor& v, const Tensor&, const Tensor&,
+    const Tensor&, const Tensor&, c10::SymInt, c10::SymInt, double, bool, const Tensor&,
+    const Tensor&, std::optional<double>, std::optional<c10::SymInt>, std::optional<c10::SymInt>) {
+  return {at::empty_like(q), at::empty_like(k), at::empty_like(v)};
+}
+
 Tensor& mm_out(const Tensor&, const Tensor&, at::ScalarType, Tensor& out) { return out; }
 Tensor& addmm_out(const Tensor&, const Tensor&, const Tensor&, at::ScalarType, const at::Scalar&,
                   const at::Scalar&, Tensor& out) {
@@ -80,6 +100,8 @@ void install_shape_operators() {
     operators.impl("abs.out", &shape_of::of_each);
     operators.impl("addmm.dtype_out", &shape_of::addmm_out);
     operators.impl("embedding_dense_backward", &shape_of::embedding_dense_backward);
+    operators.impl("_flash_attention_backward", &shape_of::flash_attention_backward);
+    operators.impl("_flash_attention_forward", &shape_of::flash_attention);
     operators.impl("_grouped_mm", &shape_of::grouped_mm);
     operators.impl("index_select", &shape_of::index_select);
     operators.impl("isnan", &shape_of::isnan);

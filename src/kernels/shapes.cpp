@@ -3,7 +3,7 @@
 #include "tessera/kernels/shapes.hpp"
 
 #include "backend.hpp"
-#include "flash_shapes.hpp"
+#include "device_attention.hpp"
 #include "launch_sizes.hpp"
 #include "shape_memory.hpp"
 #include "shape_operators.hpp"
@@ -35,18 +35,6 @@ at::Tensor exact_squares(const at::Tensor& values) {
   return at::zeros({ExactSum::word_count}, values.options().dtype(at::kLong));
 }
 
-AttentionValue attention_part(const AttentionPart& part) {
-  if (!device::in_flash(part)) return attention_part_by_products(part);
-  return {at::empty_like(part.q), at::empty({part.q.size(0), part.q.size(1), part.q.size(2)},
-                                            part.q.options().dtype(at::kFloat))};
-}
-
-AttentionGradients attention_part_backward(const AttentionPart& part, const AttentionValue& merged,
-                                           const at::Tensor& grad_out) {
-  if (!device::in_flash(part)) return attention_part_by_products_backward(part, merged, grad_out);
-  return {at::empty_like(part.q), at::empty_like(part.k), at::empty_like(part.v)};
-}
-
 /// Kernels that write into what they are given.
 const Backend shape_table{
     .rms_norm = &rms_norm,
@@ -64,8 +52,9 @@ const Backend shape_table{
     .exact_squares = &exact_squares,
     .adamw = [](const at::Tensor&, const at::Tensor&, const at::Tensor&, const at::Tensor&,
                 const AdamWArguments&, const at::Tensor&) {},
-    .attention_part = &attention_part,
-    .attention_part_backward = &attention_part_backward,
+    .attends_in_bands = &device::attends_in_bands,
+    .attention_part = &device::attention_part,
+    .attention_part_backward = &device::attention_part_backward,
 };
 
 }  // namespace

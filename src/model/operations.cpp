@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "tessera/model/operations.hpp"
 
+#include <ATen/SDPBackend.h>
+#include <ATen/ops/_fused_sdp_choice.h>
+
 #include <cmath>
 #include <limits>
 
@@ -41,6 +44,24 @@ Tensor attention_with_sinks(const Attention& input, double scale) {
   return kernels::matmul(weights.to(input.v.scalar_type()), per_head(input.v)).transpose(1, 2);
 }
 
+/// LibTorch takes its flash attention or that of cuDNN for widths of keys and values that they
+/// know. Its other ways keep all scores, or are slower than flash attention with padded values.
+bool flash_is_better(const kernels::AttentionPart& part) {
+  if (part.mask.defined() || !kernels::attends_in_bands(part)) return false;
+  const auto choice = static_cast<at::SDPBackend>(at::_fused_sdp_choice(
+      part.q.transpose(1, 2), part.k.transpose(1, 2), part.v.transpose(1, 2), std::nullopt, 0.0,
+      part.causal, part.scale, part.q.size(2) != part.k.size(2)));
+  return choice != at::SDPBackend::flash_attention && choice != at::SDPBackend::cudnn_attention;
+}
+
+Tensor by_library(const kernels::AttentionPart& part, const std::optional<Tensor>& mask) {
+  const bool grouped = part.q.size(2) != part.k.size(2);
+  return at::scaled_dot_product_attention(part.q.transpose(1, 2), part.k.transpose(1, 2),
+                                          part.v.transpose(1, 2), mask, 0.0, part.causal,
+                                          part.scale, grouped)
+      .transpose(1, 2);
+}
+
 }  // namespace
 
 std::vector<Tensor> Operations::products(const Tensor& x, std::span<const Weight> weights) const {
@@ -67,13 +88,14 @@ Tensor Operations::attention(const Attention& input) const {
       input.window > 0 && input.window<keys, causal = queries> 1 && queries == keys && !windowed;
   const auto mask =
       causal || (queries == 1 && !windowed) ? std::nullopt : std::optional<Tensor>(visible(input));
-  if (input.q.is_cpu() || input.q.is_meta())
-    return kernels::attention({input.q, input.k, input.v, scale, causal, mask.value_or(Tensor())});
-  const bool grouped = input.q.size(2) != input.k.size(2);
-  return at::scaled_dot_product_attention(input.q.transpose(1, 2), input.k.transpose(1, 2),
-                                          input.v.transpose(1, 2), mask, 0.0, causal, scale,
-                                          grouped)
-      .transpose(1, 2);
+  const kernels::AttentionPart part{.q = input.q,
+                                    .k = input.k,
+                                    .v = input.v,
+                                    .scale = scale,
+                                    .causal = causal,
+                                    .mask = mask.value_or(Tensor())};
+  const bool own = input.q.is_cpu() || input.q.is_meta() || flash_is_better(part);
+  return own ? kernels::attention(part) : by_library(part, mask);
 }
 
 void Operations::remakable(const Tensor&, std::function<Tensor()>) const {}

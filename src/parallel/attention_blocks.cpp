@@ -27,33 +27,94 @@ Tensor window_mask(const AttentionTile& tile, std::int64_t window, at::Device de
   return window > 0 ? back.ge(0).logical_and_(back.lt(window)) : back.ge(0);
 }
 
+bool has_documents(const AttentionPlan& plan) {
+  return plan.documents && !plan.documents->begins().empty();
+}
+
+/// All queries and keys, which all see each other.
+AttentionPart open_part(const AttentionPlan& plan, const Tensor& q, const KeyValueBlock& block) {
+  AttentionPart part;
+  part.q = q;
+  part.k = block.k;
+  part.v = block.v;
+  part.scale = plan.scale;
+  return part;
+}
+
+/// Every run of one document among this rank's positions sees itself, up to the window.
+AttentionPart own_runs(const AttentionPlan& plan, const Tensor& q, const KeyValueBlock& block) {
+  AttentionPart part = open_part(plan, q, block);
+  part.causal = true;
+  part.band = {plan.window > 0 ? plan.window - 1 : -1, 0};
+  const auto held = plan.context.cut.ranges(plan.context.cp->rank());
+  if (has_documents(plan)) part.segments = plan.documents->segments(held, q.device());
+  return part;
+}
+
 /// Calls work(part, rows, columns) for every tile of the block that `owner` holds: for all
-/// sequences together, or, where each has documents of its own, one by one.
+/// sequences together, or, where each has documents of its own, one by one. All runs of this rank's
+/// own block are one part where a kernel takes them.
 template <class Work>
 void for_tiles(const AttentionPlan& plan, const Tensor& q, const KeyValueBlock& block, int owner,
                Work work) {
   const ContextParallel& context = plan.context;
-  const auto queries = context.cut.ranges(context.cp->rank()), keys = context.cut.ranges(owner);
+  const int me = context.cp->rank();
+  const auto queries = context.cut.ranges(me), keys = context.cut.ranges(owner);
+  const bool in_bands = kernels::attends_in_bands(open_part(plan, q, block)),
+             runs_at_once = in_bands && has_documents(plan) && owner == me;
   const auto run = [&](Range sequences, std::span<const std::int64_t> documents) {
-    for (const AttentionTile& tile : attention_tiles(queries, keys, documents, plan.window)) {
+    for (const AttentionTile& tile :
+         attention_tiles(queries, keys, documents, plan.window, in_bands)) {
+      if (runs_at_once && tile.query_position == tile.key_position) continue;
       const Cut rows{sequences, tile.rows}, columns{sequences, tile.columns};
-      AttentionPart part{rows.of(q), columns.of(block.k), columns.of(block.v), plan.scale, false,
-                         {}};
-      part.causal = tile.mask == AttentionTile::Mask::diagonal;
-      if (tile.mask == AttentionTile::Mask::window)
+      AttentionPart part = open_part(plan, rows.of(q), {columns.of(block.k), columns.of(block.v)});
+      if (in_bands)
+        part.band = tile.band(plan.window);
+      else if (tile.mask == AttentionTile::Mask::window)
         part.mask = window_mask(tile, plan.window, q.device());
+      else
+        part.causal = tile.mask == AttentionTile::Mask::diagonal;
       work(part, rows, columns);
     }
   };
-  if (!plan.documents || plan.documents->empty()) return run({0, q.size(0)}, {});
-  for (std::int64_t b = 0; b < q.size(0); ++b)
-    run({b, 1}, (*plan.documents)[static_cast<std::size_t>(b)]);
+  const Range all{0, q.size(0)};
+  if (runs_at_once) {
+    const Cut whole{all, {0, q.size(1)}};
+    work(own_runs(plan, q, block), whole, whole);
+  }
+  if (!has_documents(plan)) return run(all, {});
+  for (std::int64_t b = 0; b < all.size; ++b)
+    run({b, 1}, plan.documents->begins()[static_cast<std::size_t>(b)]);
 }
 
 }  // namespace
 
 at::ScalarType sum_type(const Tensor& x) {
   return x.scalar_type() == at::kDouble ? at::kDouble : at::kFloat;
+}
+
+std::optional<AttentionPart> whole_part(const AttentionPlan& plan, const Tensor& q,
+                                        const KeyValueBlock& block) {
+  if (plan.context.cp->size() > 1 || !kernels::attends_in_bands(open_part(plan, q, block)))
+    return std::nullopt;
+  return own_runs(plan, q, block);
+}
+
+void add_sinks(AttentionValue& value, const Tensor& sinks) {
+  const Tensor after = at::logaddexp(value.logsumexp, sinks.to(value.logsumexp.scalar_type()));
+  value.out.mul_((value.logsumexp - after).exp_().unsqueeze(-1));
+  value.logsumexp = after;
+}
+
+/// A sink's probability is exp(sink - L) and its value 0, so that the gradient of its score is
+/// -exp(sink - L) dO O.
+Tensor sinks_gradient(const Tensor& sinks, const AttentionValue& value, const Tensor& grad_out) {
+  const auto type = sum_type(value.out);
+  const Tensor dot = (grad_out.to(type) * value.out.to(type)).sum(-1);
+  return ((sinks.to(type) - value.logsumexp).exp_() * dot)
+      .sum(at::IntArrayRef{0, 1})
+      .neg_()
+      .to(sinks.scalar_type());
 }
 
 AttentionSum::AttentionSum(const AttentionPlan& plan, const Tensor& q, std::int64_t value_dim)
@@ -74,14 +135,6 @@ void AttentionSum::add(const KeyValueBlock& block, int owner) {
       });
 }
 
-void AttentionSum::add_sinks(const Tensor& sinks) {
-  const Tensor after = at::logaddexp(logsumexp_, sinks.to(logsumexp_.scalar_type()));
-  out_.mul_((logsumexp_ - after).exp_().unsqueeze(-1));
-  logsumexp_ = after;
-}
-
-AttentionValue AttentionSum::value() const { return {out_.to(q_.scalar_type()), logsumexp_}; }
-
 AttentionGradient::AttentionGradient(const AttentionPlan& plan, const Tensor& q,
                                      const AttentionValue& value, const Tensor& grad_out)
     : plan_(plan),
@@ -99,17 +152,6 @@ void AttentionGradient::add(const KeyValueBlock& block, int owner, const KeyValu
               columns.of(gradients.k).add_(more.k);
               columns.of(gradients.v).add_(more.v);
             });
-}
-
-/// A sink's probability is exp(sink - L) and its value 0, so that the gradient of its score is
-/// -exp(sink - L) dO O.
-Tensor AttentionGradient::sinks(const Tensor& sinks) const {
-  const auto type = sum_type(q_);
-  const Tensor dot = (grad_out_.to(type) * value_.out.to(type)).sum(-1);
-  return ((sinks.to(type) - value_.logsumexp).exp_() * dot)
-      .sum(at::IntArrayRef{0, 1})
-      .neg_()
-      .to(sinks.scalar_type());
 }
 
 }  // namespace tessera::parallel

@@ -5,6 +5,7 @@
 #include "tessera/kernels/tensor.hpp"
 
 #include <functional>
+#include <optional>
 
 #include "attention_tiles.hpp"
 #include "tessera/kernels/attention_part.hpp"
@@ -15,7 +16,7 @@ namespace tessera::parallel {
 /// What is asked of one attention, whatever the values.
 struct AttentionPlan {
   ContextParallel context;
-  std::shared_ptr<const Documents> documents;
+  std::shared_ptr<const PackedDocuments> documents;
   double scale = 1;
   std::int64_t window = 0;
 };
@@ -28,16 +29,25 @@ struct KeyValueBlock {
 /// float32, or float64 for float64.
 at::ScalarType sum_type(const at::Tensor& x);
 
+/// The whole attention where one call of a kernel takes it; then `block` holds all keys.
+std::optional<kernels::AttentionPart> whole_part(const AttentionPlan& plan, const at::Tensor& q,
+                                                 const KeyValueBlock& block);
+
+/// Adds one logit for each head that has no value.
+void add_sinks(kernels::AttentionValue& value, const at::Tensor& sinks);
+
+/// Of the sinks, where `value` is the attention with them.
+at::Tensor sinks_gradient(const at::Tensor& sinks, const kernels::AttentionValue& value,
+                          const at::Tensor& grad_out);
+
 /// Softmax over the blocks seen so far.
 class AttentionSum {
  public:
   AttentionSum(const AttentionPlan& plan, const at::Tensor& q, std::int64_t value_dim);
   /// Adds the keys of context-parallel rank `owner`.
   void add(const KeyValueBlock& block, int owner);
-  /// Adds one logit for each head that has no value.
-  void add_sinks(const at::Tensor& sinks);
-  /// In the type of the queries.
-  kernels::AttentionValue value() const;
+  /// In the sum_type.
+  kernels::AttentionValue value() const { return {out_, logsumexp_}; }
 
  private:
   const AttentionPlan& plan_;
@@ -52,7 +62,6 @@ class AttentionGradient {
   /// Adds to the gradients of a block, of the block's shapes and sum_type.
   void add(const KeyValueBlock& block, int owner, const KeyValueBlock& gradients);
   at::Tensor queries() const { return grad_q_.to(q_.scalar_type()); }
-  at::Tensor sinks(const at::Tensor& sinks) const;
 
  private:
   const AttentionPlan& plan_;

@@ -54,23 +54,36 @@ AttentionTile tile_of(const Piece& q, const Piece& k, std::int64_t begin, std::i
 }
 
 void add_tiles(std::vector<AttentionTile>& tiles, const Piece& q, const Piece& k,
-               std::int64_t window) {
+               std::int64_t window, bool in_rows) {
   const std::int64_t reach = window > 0 ? window : q.positions.end();  // nobody looks back further
   const std::int64_t begin = std::max(q.positions.begin, k.positions.begin);
   const std::int64_t end = std::min(q.positions.end(), k.positions.end() - 1 + reach);
   if (begin >= end) return;
-  const AttentionTile whole = tile_of(q, k, begin, end, reach);
-  const std::int64_t step = whole.mask == Mask::window ? std::max(reach, kWindowRows) : end - begin;
+  const bool cut = in_rows && tile_of(q, k, begin, end, reach).mask == Mask::window;
+  const std::int64_t step = cut ? std::max(reach, kWindowRows) : end - begin;
   for (std::int64_t row = begin; row < end; row += step)
     tiles.push_back(tile_of(q, k, row, std::min(end, row + step), reach));
 }
 
 }  // namespace
 
+kernels::Band AttentionTile::band(std::int64_t window) const {
+  if (mask == Mask::none) return {};
+  const std::int64_t ahead = query_position + rows.size - key_position - columns.size;
+  return {window > 0 ? window - 1 - ahead : -1, ahead};
+}
+
+std::vector<std::int64_t> document_runs(std::span<const Range> held,
+                                        std::span<const std::int64_t> documents) {
+  std::vector<std::int64_t> begins;
+  for (const Piece& piece : pieces_of(held, documents)) begins.push_back(piece.held_at);
+  return begins;
+}
+
 std::vector<AttentionTile> attention_tiles(std::span<const Range> queries,
                                            std::span<const Range> keys,
                                            std::span<const std::int64_t> documents,
-                                           std::int64_t window) {
+                                           std::int64_t window, bool whole) {
   TESSERA_EXPECT(documents.empty() || documents.front() == 0, "the first document begins at {}",
                  documents.front());
   const std::vector<Piece> rows = pieces_of(queries, documents),
@@ -78,7 +91,7 @@ std::vector<AttentionTile> attention_tiles(std::span<const Range> queries,
   std::vector<AttentionTile> tiles;
   for (const Piece& q : rows)
     for (const Piece& k : columns)
-      if (q.document == k.document) add_tiles(tiles, q, k, window);
+      if (q.document == k.document) add_tiles(tiles, q, k, window, !whole);
   return tiles;
 }
 

@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "tessera/parallel/context_attention.hpp"
 
+#include <algorithm>
 #include <cmath>
 
 #include "attention_blocks.hpp"
+#include "attention_tiles.hpp"
 #include "tessera/base/error.hpp"
 #include "tessera/kernels/operation.hpp"
 #include "tessera/parallel/tensor_buffer.hpp"
@@ -59,8 +61,10 @@ class Ring {
   comm::Communicator& cp_;
 };
 
-void ring_forward(comm::Communicator& cp, const Packing& packing, Tensor here, AttentionSum& sum) {
+void ring_forward(comm::Communicator& cp, const Packing& packing, const Tensor& mine,
+                  AttentionSum& sum) {
   Ring ring(cp);
+  Tensor here = mine;
   for (int step = 0; step < ring.size(); ++step) {
     Tensor next;
     comm::Request arriving;
@@ -135,50 +139,89 @@ class ContextAttention final : public kernels::Operation {
 
   std::vector<Tensor> forward(Kept& kept, std::span<const Tensor> inputs) override {
     const Tensor &q = inputs[0], &k = inputs[1], &v = inputs[2], &sinks = inputs[3];
-    comm::Communicator& cp = *plan_.context.cp;
-    const Packing packing(k, v);
-    AttentionSum sum(plan_, q, v.size(3));
-    if (cp.size() == 1)
-      sum.add({k, v}, 0);
-    else if (plan_.context.rotation == plan::Rotation::ring)
-      ring_forward(cp, packing, packing.packed(k, v), sum);
-    else
-      gathered_forward(cp, packing, packing.packed(k, v), sum);
-    if (sinks.numel() > 0) sum.add_sinks(sinks);
-    const kernels::AttentionValue value = sum.value();
+    kernels::AttentionValue value = of_all_keys(q, {k, v});
+    if (sinks.numel() > 0) add_sinks(value, sinks);
+    value.out = value.out.to(q.scalar_type());
     kept.save({q, k, v, sinks, value.out, value.logsumexp});
     return {value.out};
   }
 
   std::vector<Tensor> backward(Kept& kept, std::vector<Tensor> gradients) override {
-    comm::Communicator& cp = *plan_.context.cp;
     const auto saved = kept.saved();
-    const Tensor &q = saved[0], &k = saved[1], &v = saved[2], &sinks = saved[3];
-    const Packing packing(k, v);
-    AttentionGradient gradient(plan_, q, {saved[4], saved[5]}, gradients[0]);
-    const bool ring = plan_.context.rotation == plan::Rotation::ring || cp.size() == 1;
-    const Tensor home =
-        (ring ? ring_backward : gathered_backward)(cp, packing, packing.packed(k, v), gradient);
-    const KeyValueBlock own = packing.block(home);
-    return {gradient.queries(), own.k.to(k.scalar_type()), own.v.to(v.scalar_type()),
-            sinks.numel() > 0 ? gradient.sinks(sinks) : Tensor()};
+    const Tensor &q = saved[0], &sinks = saved[3];
+    const kernels::AttentionValue value{saved[4], saved[5]};
+    const auto of = gradients_of(q, {saved[1], saved[2]}, value, gradients[0]);
+    return {of.q, of.k, of.v,
+            sinks.numel() > 0 ? sinks_gradient(sinks, value, gradients[0]) : Tensor()};
   }
 
  private:
+  kernels::AttentionValue of_all_keys(const Tensor& q, const KeyValueBlock& mine) const {
+    if (const auto part = whole_part(plan_, q, mine)) return kernels::attention_part(*part);
+    comm::Communicator& cp = *plan_.context.cp;
+    const Packing packing(mine.k, mine.v);
+    AttentionSum sum(plan_, q, mine.v.size(3));
+    if (cp.size() == 1)
+      sum.add(mine, 0);
+    else
+      (in_ring() ? ring_forward : gathered_forward)(cp, packing, packing.packed(mine.k, mine.v),
+                                                    sum);
+    return sum.value();
+  }
+
+  kernels::AttentionGradients gradients_of(const Tensor& q, const KeyValueBlock& mine,
+                                           const kernels::AttentionValue& value,
+                                           const Tensor& grad_out) const {
+    if (const auto part = whole_part(plan_, q, mine))
+      return kernels::attention_part_backward(*part, value, grad_out);
+    comm::Communicator& cp = *plan_.context.cp;
+    const Packing packing(mine.k, mine.v);
+    AttentionGradient gradient(plan_, q, value, grad_out);
+    const Tensor home = (in_ring() || cp.size() == 1 ? ring_backward : gathered_backward)(
+        cp, packing, packing.packed(mine.k, mine.v), gradient);
+    const KeyValueBlock own = packing.block(home);
+    return {gradient.queries(), own.k.to(mine.k.scalar_type()), own.v.to(mine.v.scalar_type())};
+  }
+
+  bool in_ring() const { return plan_.context.rotation == plan::Rotation::ring; }
+
   AttentionPlan plan_;
 };
 
 }  // namespace
 
+const kernels::AttentionSegments& PackedDocuments::segments(std::span<const Range> held,
+                                                            at::Device device) const {
+  std::call_once(sent_, [&] {
+    std::int64_t row = 0;
+    for (const Range& range : held) row += range.size;
+    std::vector<std::int32_t> begins;
+    const auto add = [&](std::int64_t begin) {
+      const auto last = static_cast<std::int64_t>(begins.empty() ? begin : begins.back());
+      segments_.longest = std::max(segments_.longest, begin - last);
+      begins.push_back(static_cast<std::int32_t>(begin));
+    };
+    for (std::int64_t b = 0; b < std::ssize(begins_); ++b)
+      for (const std::int64_t begin : document_runs(held, begins_[static_cast<std::size_t>(b)]))
+        add(b * row + begin);
+    add(std::ssize(begins_) * row);
+    const Tensor on_host = at::empty({std::ssize(begins)},
+                                     at::TensorOptions(at::kInt).pinned_memory(device.is_cuda()));
+    std::ranges::copy(begins, on_host.mutable_data_ptr<std::int32_t>());
+    segments_.begins = on_host.to(device, /*non_blocking=*/true);
+  });
+  return segments_;
+}
+
 Tensor context_attention(const model::Attention& input, const ContextParallel& context,
-                         std::shared_ptr<const Documents> documents) {
+                         std::shared_ptr<const PackedDocuments> documents) {
   TESSERA_EXPECT(
       input.q.size(1) == context.cut.positions() && input.k.size(1) == context.cut.positions(),
       "attention of {} queries to {} keys where each rank has {} positions", input.q.size(1),
       input.k.size(1), context.cut.positions());
-  TESSERA_EXPECT(
-      !documents || documents->empty() || std::cmp_equal(documents->size(), input.q.size(0)),
-      "documents of {} sequences for {}", documents->size(), input.q.size(0));
+  TESSERA_EXPECT(!documents || documents->begins().empty() ||
+                     std::cmp_equal(documents->begins().size(), input.q.size(0)),
+                 "documents of {} sequences for {}", documents->begins().size(), input.q.size(0));
   const double scale =
       input.scale > 0 ? input.scale : 1 / std::sqrt(static_cast<double>(input.q.size(3)));
   const Tensor sinks = input.sinks.defined() ? input.sinks : at::empty({0}, input.q.options());

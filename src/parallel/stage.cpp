@@ -77,7 +77,7 @@ void Stage::begin_step(int microbatches) {
 
 void Stage::begin_forward(int microbatch, Documents documents) {
   if (!documents.empty())
-    tape_.documents[microbatch] = std::make_shared<const Documents>(std::move(documents));
+    tape_.documents[microbatch] = std::make_shared<const PackedDocuments>(std::move(documents));
   gather_from(0);
 }
 

@@ -12,6 +12,18 @@
 
 namespace tessera::kernels {
 
+/// Query i of Sq sees the keys from i + Sk - Sq - left to i + Sk - Sq + right: the last query and
+/// the last key are at one position. A negative number is no bound.
+struct Band {
+  std::int64_t left = -1, right = -1;
+};
+
+/// The positions of all sequences, one behind the other, in runs that see themselves only.
+struct AttentionSegments {
+  at::Tensor begins;  ///< of each run, and the end of the last, in int32; undefined = no runs
+  std::int64_t longest = 0;
+};
+
 /// Shapes: q [B, Sq, H, hd], k [B, Sk, Hkv, hd], v [B, Sk, Hkv, vd]; H is a multiple of Hkv, and
 /// key-value head j serves the query heads from j H / Hkv.
 struct AttentionPart {
@@ -19,6 +31,9 @@ struct AttentionPart {
   double scale = 1;
   bool causal = false;  ///< Sq = Sk, and query i sees keys 0..i
   at::Tensor mask;      ///< [Sq, Sk] bool, true = visible, some in each row; undefined = all
+  /// Where attends_in_bands() only. Each query sees some key.
+  Band band = {};
+  AttentionSegments segments = {};  ///< Sq = Sk
 };
 
 struct AttentionValue {
@@ -30,8 +45,13 @@ struct AttentionGradients {
   at::Tensor q, k, v;  ///< of the shapes of the part
 };
 
-/// In blocks: on x86 processors by own vector code, else by LibTorch's flash attention where it
-/// can, else by products. Own code computes bfloat16 in float32, and rounds the results.
+/// Whether a part of these q, k and v may have a band and segments: hidden scores cost nothing, and
+/// one call takes a whole batch.
+bool attends_in_bands(const AttentionPart& part);
+
+/// In blocks: on GPUs by LibTorch's flash attention for half types, else by products; on x86
+/// processors by own vector code, else by LibTorch's flash attention where it can, else by
+/// products. Own code computes bfloat16 in float32, and rounds the results.
 AttentionValue attention_part(const AttentionPart& part);
 /// `merged`: output and logarithm over all parts of these queries; `grad_out` is the gradient of
 /// that output.

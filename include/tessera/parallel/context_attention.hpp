@@ -11,9 +11,12 @@
 #include "tessera/kernels/tensor.hpp"
 
 #include <memory>
+#include <mutex>
+#include <span>
 #include <vector>
 
 #include "tessera/comm/communicator.hpp"
+#include "tessera/kernels/attention_part.hpp"
 #include "tessera/model/operations.hpp"
 #include "tessera/plan/sequence_cut.hpp"
 #include "tessera/plan/sharding_plan.hpp"
@@ -25,6 +28,21 @@ namespace tessera::parallel {
 /// text.
 using Documents = std::vector<std::vector<std::int64_t>>;
 
+/// Those of a microbatch, for all its layers.
+class PackedDocuments {
+ public:
+  explicit PackedDocuments(Documents begins) : begins_(std::move(begins)) {}
+  const Documents& begins() const { return begins_; }
+  /// The runs of one document among this rank's positions, on `device`. They travel when they are
+  /// asked for the first time, and the host does not wait.
+  const kernels::AttentionSegments& segments(std::span<const Range> held, at::Device device) const;
+
+ private:
+  Documents begins_;
+  mutable std::once_flag sent_;
+  mutable kernels::AttentionSegments segments_;
+};
+
 struct ContextParallel {
   comm::Communicator* cp = nullptr;  ///< must outlive every graph
   plan::SequenceCut cut;
@@ -35,14 +53,14 @@ struct ContextParallel {
 /// hidden. Products of blocks that the mask hides wholly are skipped. Sums of float32 or wider; the
 /// same bits in every run. Collective over cp, backward too.
 at::Tensor context_attention(const model::Attention& input, const ContextParallel& context,
-                             std::shared_ptr<const Documents> documents);
+                             std::shared_ptr<const PackedDocuments> documents);
 
 /// `inner` with that attention where ranks share sequences, documents are packed, or windows or
 /// sinks would make `inner` hold all scores.
 class ContextOperations final : public model::Operations {
  public:
   ContextOperations(const model::Operations& inner, const ContextParallel& context,
-                    std::shared_ptr<const Documents> documents)
+                    std::shared_ptr<const PackedDocuments> documents)
       : inner_(inner), context_(context), documents_(std::move(documents)) {}
 
   std::vector<at::Tensor> products(const at::Tensor& x,
@@ -69,7 +87,7 @@ class ContextOperations final : public model::Operations {
  private:
   const model::Operations& inner_;
   ContextParallel context_;
-  std::shared_ptr<const Documents> documents_;
+  std::shared_ptr<const PackedDocuments> documents_;
 };
 
 }  // namespace tessera::parallel

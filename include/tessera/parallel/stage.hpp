@@ -107,7 +107,7 @@ class Stage {
   struct Tape {
     std::map<PassKey, TapeEntry> passes;
     std::map<PassKey, Owed> owed;
-    std::map<int, std::shared_ptr<const Documents>> documents;  ///< by microbatch
+    std::map<int, std::shared_ptr<const PackedDocuments>> documents;  ///< by microbatch
   };
   StagePass pass(const model::Flow& in, const model::CellContext& context, const LossInput* loss);
   void gather_for_forward(std::size_t unit);

@@ -6,8 +6,8 @@
 #include <span>
 
 #include "backend.hpp"
-#include "cuda/device_attention.hpp"
 #include "cuda/launchers.hpp"
+#include "device_attention.hpp"
 #include "tessera/base/gpu_failure.hpp"
 #include "typed.hpp"
 
@@ -174,6 +174,7 @@ const Backend device_table{
     .block_squares = &block_squares,
     .exact_squares = &exact_squares,
     .adamw = &adamw,
+    .attends_in_bands = &device::attends_in_bands,
     .attention_part = &device::attention_part,
     .attention_part_backward = &device::attention_part_backward,
 };

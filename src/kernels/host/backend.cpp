@@ -120,6 +120,7 @@ const Backend host_backend{
     .block_squares = &block_squares,
     .exact_squares = &exact_squares,
     .adamw = &adamw,
+    .attends_in_bands = nullptr,
     .attention_part = &host::attention_part,
     .attention_part_backward = &host::attention_part_backward,
 };

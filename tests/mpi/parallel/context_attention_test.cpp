@@ -9,11 +9,15 @@
 #include <cmath>
 
 #include "mpi/comm/mpi_main.hpp"
+#include "mpi/train/place.hpp"
+#include "simulated_work.hpp"
+#include "tessera/parallel/tensor_buffer.hpp"
 
 namespace tessera::parallel {
 namespace {
 
 using at::Tensor;
+using test::Place;
 using test::world;
 
 struct Case {
@@ -35,12 +39,20 @@ struct Case {
   }
 };
 
+const Place& place() {
+  static const Place place(world());
+  return place;
+}
+
+/// `wanted` on the host, and NCCL on a device.
+std::unique_ptr<comm::Communicator> communicator(comm::Backend wanted) {
+  return world().make(place().device.is_cpu() ? wanted : place().backend, "cp");
+}
+
 constexpr std::int64_t kBatch = 2, kSeq = 32, kHeads = 4, kHeadDim = 8;
 
-const std::shared_ptr<const Documents>& documents() {
-  static const auto lists =
-      std::make_shared<const Documents>(Documents{{0, 5, 6, 21}, {0, 16, 30}});
-  return lists;
+std::shared_ptr<const PackedDocuments> documents() {
+  return std::make_shared<const PackedDocuments>(Documents{{0, 5, 6, 21}, {0, 16, 30}});
 }
 
 /// The same on every rank.
@@ -55,7 +67,7 @@ model::Attention whole_input(const Case& c) {
   input.scale = c.scale;
   input.window = c.window;
   for (Tensor* tensor : {&input.q, &input.k, &input.v, &input.sinks})
-    if (tensor->defined()) *tensor = tensor->to(c.type);
+    if (tensor->defined()) *tensor = tensor->to(place().device, c.type);
   return input;
 }
 
@@ -65,7 +77,8 @@ Tensor visible(const Case& c) {
   Tensor mask = back.ge(0);
   if (c.window > 0) mask = mask.logical_and(back.lt(c.window));
   std::vector<Tensor> rows;
-  for (const auto& starts : *documents()) {
+  const auto packed = documents();
+  for (const auto& starts : packed->begins()) {
     Tensor id = at::zeros({kSeq}, at::kLong);
     for (const std::int64_t start : starts) id.narrow(0, start, kSeq - start) += 1;
     rows.push_back(c.documents ? mask.logical_and(id.unsqueeze(1).eq(id)) : mask);
@@ -102,18 +115,23 @@ model::Attention leaves(const model::Attention& from,
   return input;
 }
 
+model::Attention on_host(model::Attention input) {
+  for (Tensor* tensor : {&input.q, &input.k, &input.v, &input.sinks})
+    if (tensor->defined()) *tensor = tensor->to(at::kCPU, at::kDouble);
+  return input;
+}
+
 double distance(const Tensor& a, const Tensor& b) {
-  const Tensor x = a.to(at::kDouble), y = b.to(at::kDouble);
+  const Tensor x = a.cpu().to(at::kDouble), y = b.cpu().to(at::kDouble);
   return ((x - y).norm() / y.norm()).item<double>();
 }
 
 void expect_by_the_book(const Case& c) {
   SCOPED_TRACE(c.name());
   const double tolerance = c.type == at::kDouble ? 1e-12 : c.type == at::kFloat ? 1e-5 : 3e-2;
-  const auto cp = world().make(c.backend, "cp");
+  const auto cp = communicator(c.backend);
   const plan::SequenceCut cut = plan::SequenceCut::make(kSeq, cp->size(), c.balanced);
-  const model::Attention whole =
-      leaves(whole_input(c), [](const Tensor& x) { return x.to(at::kDouble); });
+  const model::Attention whole = leaves(on_host(whole_input(c)), [](const Tensor& x) { return x; });
   const Tensor expected = by_the_book(whole, c), grad = at::randn_like(expected);
   expected.backward(grad);
 
@@ -123,14 +141,14 @@ void expect_by_the_book(const Case& c) {
       context_attention(local, {cp.get(), cut, c.rotation}, c.documents ? documents() : nullptr);
   EXPECT_EQ(out.scalar_type(), c.type);
   EXPECT_LE(distance(out, mine(expected)), tolerance);
-  out.backward(mine(grad).to(c.type));
+  out.backward(mine(grad).to(place().device, c.type));
   EXPECT_LE(distance(local.q.grad(), mine(whole.q.grad())), tolerance) << "queries";
   EXPECT_LE(distance(local.k.grad(), mine(whole.k.grad())), tolerance) << "keys";
   EXPECT_LE(distance(local.v.grad(), mine(whole.v.grad())), tolerance) << "values";
   if (!c.sinks) return;
   // each rank has its own queries' part
   Tensor sinks = local.sinks.grad().to(at::kDouble).contiguous();
-  cp->all_reduce({sinks.data_ptr(), sinks.numel(), DType::f64}, comm::Op::sum).wait();
+  cp->all_reduce(buffer_of(sinks), comm::Op::sum).wait();
   EXPECT_LE(distance(sinks, whole.sinks.grad()), tolerance) << "sinks";
 }
 
@@ -160,6 +178,20 @@ TEST(ContextAttention, EveryMaskByTheBook) {
   for (const Case& c : cases()) expect_by_the_book(c);
 }
 
+/// On a GPU in flash, without masks.
+TEST(ContextAttention, EveryMaskByTheBookInHalfPrecision) {
+  const test::Work before = test::simulated_work();
+  for (Case c : cases()) {
+    c.type = at::kBFloat16;
+    expect_by_the_book(c);
+  }
+  test::Work work = test::difference(test::simulated_work(), before);
+  if (test::wanted_device() != "sim") return;
+  EXPECT_GT(work["launch aten::_flash_attention_forward"], 0);
+  EXPECT_GT(work["launch aten::_flash_attention_backward"], 0);
+  EXPECT_EQ(work["launch aten::masked_fill_"], 0);
+}
+
 TEST(ContextAttention, SmallerTypes) {
   for (const auto type : {at::kFloat, at::kBFloat16})
     for (const plan::Rotation rotation : {plan::Rotation::ring, plan::Rotation::all_gather}) {
@@ -173,7 +205,7 @@ TEST(ContextAttention, SmallerTypes) {
 }
 
 TEST(ContextAttention, TheSameBitsTwice) {
-  const auto cp = world().make(comm::Backend::mpi, "cp");
+  const auto cp = communicator(comm::Backend::mpi);
   const plan::SequenceCut cut = plan::SequenceCut::make(kSeq, cp->size(), true);
   for (const plan::Rotation rotation : {plan::Rotation::ring, plan::Rotation::all_gather}) {
     std::vector<Tensor> results;
@@ -194,7 +226,7 @@ TEST(ContextAttention, TheSameBitsTwice) {
 /// Bytes that leave a rank: a ring sends each block n - 1 times forward; backward as often, and
 /// gradients n times.
 TEST(ContextAttention, SendsWhatTheoryGives) {
-  const auto cp = world().make(comm::Backend::mpi, "cp");
+  const auto cp = communicator(comm::Backend::mpi);
   const std::int64_t n = cp->size();
   const plan::SequenceCut cut = plan::SequenceCut::make(kSeq, cp->size(), true);
   Case c;

@@ -1,50 +1,20 @@
 // SPDX-License-Identifier: Apache-2.0
 // What a step gives a GPU, and how often it waits for one, counted by the simulated GPU. The
 // numbers are those of the tables in share/doc/tessera/simulated-gpu.md.
-#include <dlfcn.h>
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
 #include <fstream>
-#include <map>
-#include <sstream>
 
 #include "mpi/comm/mpi_main.hpp"
 #include "mpi/train/place.hpp"
 #include "mpi/train/tiny_model.hpp"
+#include "simulated_work.hpp"
 #include "support/planned.hpp"
 #include "tessera/train/trainer.hpp"
 
 namespace tessera::test {
 namespace {
-
-/// By kind and name: "launch aten::mm".
-using Work = std::map<std::string, std::int64_t>;
-
-/// tessera::sim::work_by_name().
-Work work() {
-  using Function = std::string (*)();
-  void* const function = dlsym(RTLD_DEFAULT, "_ZN7tessera3sim12work_by_nameB5cxx11Ev");
-  if (function == nullptr) throw std::runtime_error("the simulated GPU is not preloaded");
-  std::istringstream lines(reinterpret_cast<Function>(function)());
-  Work found;
-  for (std::string kind, name, count; lines >> kind >> name >> count;)
-    found[kind + " " + name] = std::stoll(count);
-  return found;
-}
-
-Work difference(Work later, const Work& earlier) {
-  for (const auto& [name, count] : earlier) later[name] -= count;
-  std::erase_if(later, [](const auto& each) { return each.second == 0; });
-  return later;
-}
-
-std::int64_t sum_of(const Work& work, const std::string& kind) {
-  std::int64_t sum = 0;
-  for (const auto& [name, count] : work)
-    if (name.starts_with(kind + " ")) sum += count;
-  return sum;
-}
 
 struct Job {
   std::string name;
@@ -53,6 +23,7 @@ struct Job {
   std::string type = "float32";
   int layers = 6;
   std::string schedule = "1F1B";
+  bool documents = false;
 };
 
 /// Whose rows of every matrix begin at multiples of 16 bytes, as in real models.
@@ -71,6 +42,7 @@ config::JobConfig job_of(const Job& row) {
   job.training.local_batch_size = 8 / (row.degrees.dp_shard * row.degrees.dp_replicate);
   if (row.degrees.pp > 1) job.parallelism.pipeline_parallel_microbatch_size = 1;
   job.parallelism.pipeline_parallel_schedule = row.schedule;
+  job.training.document_mask = row.documents;
   return job;
 }
 
@@ -92,15 +64,15 @@ class Steps {
 
   /// Of the third step, when all that is made once is there.
   Work third() {
-    const Work before = work();
+    const Work before = simulated_work();
     trainer_.step();
-    return difference(work(), before);
+    return difference(simulated_work(), before);
   }
   /// Of its forward and backward passes.
   Work third_passes() {
-    const Work before = work();
+    const Work before = simulated_work();
     trainer_.compute();
-    return difference(work(), before);
+    return difference(simulated_work(), before);
   }
   mesh::DeviceMesh& mesh() { return mesh_; }
 
@@ -177,6 +149,29 @@ TEST_F(StepWork, OfABlockIsWhatTheDocumentSays) {
     launches += count / 2;
   }
   EXPECT_EQ(fmt::format("| all | {} |", launches), row_of_document("all")) << text_of(found);
+}
+
+/// Windows with sinks, values narrower than keys, and documents: one call a layer, forward and
+/// backward, and no products of scores.
+TEST_F(StepWork, AttentionStaysInFlash) {
+  const int ranks = world().size();
+  for (const std::string family : {"", "gpt_oss", "deepseek_v3"})
+    for (const bool documents : {false, true}) {
+      if (ranks > 2 || (family.empty() && !documents && ranks == 1)) continue;
+      Job job{"", {1, 1, 1, ranks, 1}, family, "bfloat16"};
+      job.layers = 2;
+      job.documents = documents;
+      SCOPED_TRACE(testing::Message() << family << (documents ? " documents" : ""));
+      Work found = Steps(job).third_passes();
+      const std::int64_t forward = found["launch aten::_flash_attention_forward"];
+      EXPECT_EQ(found["launch aten::_flash_attention_backward"], forward);
+      if (ranks == 1) {
+        EXPECT_EQ(forward, job.layers);
+      }
+      EXPECT_GE(forward, job.layers * ranks);
+      EXPECT_EQ(found["launch aten::logsumexp"], 0) << text_of(found);
+      EXPECT_EQ(sum_of(found, "wait"), 0) << text_of(found);
+    }
 }
 
 }  // namespace

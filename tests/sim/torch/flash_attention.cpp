@@ -107,6 +107,7 @@ const at::native::RegisterCUDADispatch<at::native::_fused_sdp_choice_stub_DECLAR
     choice(at::native::_fused_sdp_choice_stub, &choose);
 
 TORCH_LIBRARY_IMPL(aten, CUDA, m) {
+  m.impl("_fused_sdp_choice", &choose);
   m.impl("_scaled_dot_product_flash_attention", &flash);
   m.impl("_scaled_dot_product_flash_attention_backward", &flash_backward);
 }

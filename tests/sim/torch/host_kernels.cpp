@@ -197,6 +197,7 @@ const kernels::Backend table{
     .block_squares = &block_squares,
     .exact_squares = &exact_squares,
     .adamw = &adamw,
+    .attends_in_bands = nullptr,
     .attention_part = &attention_part,
     .attention_part_backward = &attention_part_backward,
 };

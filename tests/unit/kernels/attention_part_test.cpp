@@ -16,7 +16,7 @@ using at::Tensor;
 
 double distance(const Tensor& a, const Tensor& b) {
   const Tensor x = a.to(at::kDouble), y = b.to(at::kDouble);
-  return ((x - y).norm() / y.norm()).item<double>();
+  return ((x - y).norm() / y.norm().clamp_min(1e-3)).item<double>();  // of one key: 0
 }
 
 struct Sizes {
@@ -146,6 +146,93 @@ TEST(AttentionPart, HalfPrecisionKeepsItsLogarithmInFloat32) {
     EXPECT_LE(distance(a.k, b.k), 2e-2);
     EXPECT_LE(distance(a.v, b.v), 2e-2);
   }
+}
+
+/// Bands and segments, for devices that have them, against products with a mask.
+class Bands : public testing::Test {
+ protected:
+  void SetUp() override {
+    if (!attends_in_bands(part_of(kSizes[0], at::kBFloat16)))
+      GTEST_SKIP() << "this device has no bands";
+  }
+};
+
+/// Query i sees keys from i + keys - queries - left to i + keys - queries + right.
+Tensor band_mask(std::int64_t queries, std::int64_t keys, const Band& band) {
+  const Tensor ahead = at::arange(keys) - at::arange(queries).unsqueeze(1) - (keys - queries);
+  Tensor mask = at::ones({queries, keys}, at::kBool);
+  if (band.left >= 0) mask = mask.logical_and(ahead >= -band.left);
+  if (band.right >= 0) mask = mask.logical_and(ahead <= band.right);
+  return mask.to(tessera::test::test_device());
+}
+
+void expect_twins(const AttentionPart& part, const AttentionPart& twin) {
+  const AttentionValue value = attention_part(part), expected = attention_part_by_products(twin);
+  const auto shaped = [&](const Tensor& x) { return x.reshape_as(expected.out); };
+  EXPECT_LE(distance(shaped(value.out), expected.out), 1e-2);
+  EXPECT_LE(distance(value.logsumexp.reshape_as(expected.logsumexp), expected.logsumexp), 1e-3);
+  const Tensor grad = at::randn_like(value.out);
+  const auto a = attention_part_backward(part, value, grad),
+             b = attention_part_by_products_backward(twin, expected, shaped(grad));
+  EXPECT_LE(distance(a.q.reshape_as(b.q), b.q), 2e-2);
+  EXPECT_LE(distance(a.k.reshape_as(b.k), b.k), 2e-2);
+  EXPECT_LE(distance(a.v.reshape_as(b.v), b.v), 2e-2);
+}
+
+/// Values narrower and wider than keys, and heads that no kernel has.
+constexpr Sizes kBandSizes[] = {{2, 7, 7, 4, 4, 8, 8},   {1, 5, 9, 4, 1, 16, 16},
+                                {2, 9, 9, 6, 2, 24, 16}, {1, 33, 33, 4, 2, 16, 40},
+                                {2, 6, 6, 4, 2, 12, 5},  {1, 11, 17, 2, 2, 192, 128},
+                                {3, 1, 1, 2, 1, 8, 8},   {2, 1, 4, 4, 2, 8, 8}};
+
+TEST_F(Bands, AreTheirMasks) {
+  for (const Sizes& shape : kBandSizes)
+    for (const Band band : {Band{}, Band{-1, 0}, Band{0, 0}, Band{2, 0}, Band{1000, 0}, Band{3, 2},
+                            Band{-1, 1}, Band{1, -1}}) {
+      SCOPED_TRACE(testing::Message() << shape.queries << " queries, " << shape.keys << " keys of "
+                                      << shape.head_dim << ", values of " << shape.value_dim << ", "
+                                      << band.left << " to " << band.right);
+      AttentionPart part = part_of(shape, at::kBFloat16), twin = part;
+      part.band = band;
+      twin.mask = band_mask(shape.queries, shape.keys, band);
+      expect_twins(part, twin);
+    }
+}
+
+/// The same values as parts of larger tensors whose rows begin anywhere.
+TEST_F(Bands, TakeAnyLayout) {
+  AttentionPart part = part_of({2, 9, 9, 4, 2, 8, 8}, at::kBFloat16);
+  part.causal = true;
+  for (Tensor* x : {&part.q, &part.k, &part.v}) {
+    const Tensor room = at::zeros({x->size(0), x->size(1), x->size(2), 11}, x->options());
+    room.narrow(3, 1, 8).copy_(*x);
+    *x = room.narrow(3, 1, 8);
+  }
+  expect_twins(part, part);
+}
+
+/// Documents of one token too, in sequences of one and of several.
+TEST_F(Bands, SegmentsSeeThemselvesOnly) {
+  for (const Sizes& shape : {Sizes{2, 12, 12, 4, 2, 8, 8}, Sizes{3, 7, 7, 2, 1, 24, 16}})
+    for (const std::int64_t window : {0, 1, 3, 100}) {
+      SCOPED_TRACE(testing::Message() << shape.batch << " sequences, window " << window);
+      AttentionPart part = part_of(shape, at::kBFloat16);
+      part.causal = true;
+      part.band = {window > 0 ? window - 1 : -1, 0};
+      const std::int64_t all = shape.batch * shape.queries;
+      const std::vector<std::int32_t> begins{0, 1, 5, static_cast<std::int32_t>(shape.queries),
+                                             static_cast<std::int32_t>(all)};
+      part.segments = {at::tensor(begins, at::kInt).to(tessera::test::test_device()),
+                       all - shape.queries};
+      AttentionPart twin = part;
+      for (Tensor* x : {&twin.q, &twin.k, &twin.v}) *x = x->reshape({1, all, x->size(2), -1});
+      twin.causal = false;
+      Tensor document = at::zeros({all}, at::kInt);
+      for (const std::int32_t begin : begins) document.narrow(0, begin, all - begin) += 1;
+      twin.mask = band_mask(all, all, part.band)
+                      .logical_and(document.unsqueeze(1).eq(document).to(twin.q.device()));
+      expect_twins(part, twin);
+    }
 }
 
 TEST(AttentionPart, GradientsOfPartsAddUp) {

@@ -83,6 +83,15 @@ TEST(Shapes, OfAttention) {
                    v = leaf({2, 3, 2, 8}, device, type);
       return with_gradients({attention({q, k, v, 1, true, {}})}, {q, k, v});
     });
+  expect_same_shapes([](at::Device device) {
+    const Tensor q = leaf({2, 3, 4, 16}, device, at::kBFloat16),
+                 k = leaf({2, 3, 2, 16}, device, at::kBFloat16),
+                 v = leaf({2, 3, 2, 8}, device, at::kBFloat16);
+    AttentionPart part{q, k, v, 1, true, {}};
+    if (attends_in_bands(part))  // runs too
+      part.segments = {at::zeros({5}, at::TensorOptions(device).dtype(at::kInt)), 2};
+    return with_gradients({attention(part)}, {q, k, v});
+  });
 }
 
 TEST(Shapes, OfTheLoss) {
