@@ -30,6 +30,12 @@ void SideStream::Mark::wait() const {
   if (event_) event_->synchronize();
 }
 
+void SideStream::Mark::hand_over(const at::Tensor& tensor) const {
+  if (!event_) return;
+  hold_current();
+  tensor.record_stream(current_stream(device_));
+}
+
 SideStream::SideStream(at::Device device) : device_(device) {
   if (device.is_cpu() || shapes_alone(device)) return;
   at::globalContext().lazyInitDevice(device.type());
@@ -41,14 +47,24 @@ SideStream::SideStream(at::Device device) : device_(device) {
 SideStream::~SideStream() = default;
 
 SideStream::Mark SideStream::run(const std::function<void()>& work) {
+  if (stream_) {
+    c10::Event now(device_.type());
+    now.record(current_stream(device_));
+    now.block(stream_->stream);
+  }
+  return mark_behind(work);
+}
+
+SideStream::Mark SideStream::run_ahead(const std::function<void()>& work) {
+  return mark_behind(work);
+}
+
+SideStream::Mark SideStream::mark_behind(const std::function<void()>& work) {
   Mark mark;
   if (!stream_) {
     work();
     return mark;
   }
-  c10::Event now(device_.type());
-  now.record(current_stream(device_));
-  now.block(stream_->stream);
   const c10::StreamGuard guard(stream_->stream);
   work();
   mark.device_ = device_;

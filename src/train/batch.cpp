@@ -37,18 +37,6 @@ std::span<std::int32_t> part(std::vector<std::int32_t>& values, std::int64_t beg
   return {values.data() + begin, static_cast<std::size_t>(size)};
 }
 
-/// Inputs and labels behind each other; those that are not needed are missing. One transfer, for
-/// which the host does not wait: CUDA copies pageable memory before it returns, and pinned memory
-/// later.
-at::Tensor to_device(const Rows& rows, at::Device device, bool pinned) {
-  const std::int64_t inputs = std::ssize(rows.inputs), labels = std::ssize(rows.labels);
-  const at::Tensor ids = at::empty(
-      {inputs + labels}, at::TensorOptions(at::kLong).pinned_memory(pinned && device.is_cuda()));
-  std::ranges::copy(rows.inputs, ids.mutable_data_ptr<std::int64_t>());
-  std::ranges::copy(rows.labels, ids.mutable_data_ptr<std::int64_t>() + inputs);
-  return ids.to(device, /*non_blocking=*/true);
-}
-
 /// Part `number` of a step's values in parts of `size`; undefined where there are no values.
 at::Tensor part(const at::Tensor& values, std::int64_t number, std::int64_t size) {
   return values.numel() == 0 ? at::Tensor() : values.narrow(0, number * size, size);
@@ -78,10 +66,9 @@ Rows read_rows(const data::SampleSource& source, const plan::BatchPlan& plan, st
   return rows;
 }
 
-Batch batch_of(const Rows& rows, const plan::BatchPlan& plan, at::Device device) {
+Batch batch_of(const Rows& rows, const at::Tensor& ids, const plan::BatchPlan& plan) {
   Batch batch;
   const std::int64_t each = plan.microbatch_rows, size = each * plan.cut.positions();
-  const at::Tensor ids = to_device(rows, device, plan.pinned);
   const at::Tensor inputs = ids.narrow(0, 0, std::ssize(rows.inputs)),
                    labels = ids.narrow(0, inputs.numel(), std::ssize(rows.labels));
   for (int m = 0; m < plan.microbatches_a_step(); ++m) {

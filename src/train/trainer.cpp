@@ -45,7 +45,8 @@ Trainer::Trainer(const plan::JobPlan& plan, const model::Model& model, mesh::Dev
       stages_(model, ranges_, pipeline().map, mesh, stage_options_of(plan, device)),
       executor_(stages_, mesh, &timer_),
       weights_(plan.optimizer, stages_),
-      ahead_(source, reader_of(mesh, pipeline().map), model.dimensions.vocab, plan.data.read_ahead),
+      batches_(source, reader_of(mesh, pipeline().map), model.dimensions.vocab,
+               plan.data.read_ahead, device),
       timer_(&metrics::monotonic_seconds, [&mesh] { return seconds_waited(mesh); }) {
   stages_.on_high_water([this] { memory_peak_.look([this] { return known_memory(); }); });
 }
@@ -60,8 +61,10 @@ void Trainer::compute() {
   std::optional<metrics::PhaseTimer::Scope> phase(std::in_place, timer_, metrics::Phase::data);
   comm::Watchdog::at("", "reading data");
   const plan::BatchPlan& sizes = batch_plan();
-  found_.rows = ahead_.take(sizes, state_.samples, first_sample(plan_.run.steps));
-  const Batch batch = batch_of(found_.rows, sizes, device_);
+  const std::int64_t end = first_sample(plan_.run.steps);
+  SentBatch sent = batches_.take(sizes, state_.samples, end);
+  const Batch batch = batch_of(sent, sizes);
+  found_.rows = std::move(sent.rows);
   // Only the last stage reads labels; of its ranks, those of tp read the same.
   const bool counts = mesh_.coord(Axis::tp) == 0;
   const std::int64_t valid =
@@ -85,6 +88,10 @@ void Trainer::compute() {
   phase.reset();
   phase.emplace(timer_, metrics::Phase::communication);
   stages_.finish_gradients();
+  phase.reset();
+  phase.emplace(timer_, metrics::Phase::data);
+  comm::Watchdog::at("", "reading data");
+  batches_.send_next(sizes, state_.samples + sizes.global_batch, end);
 }
 
 void Trainer::reduce_loss(StepOutcome& outcome, const Vote& vote) {

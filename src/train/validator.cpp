@@ -54,20 +54,21 @@ ValidationResult Validator::run(std::int64_t step) {
   const std::int64_t trained_batch = stages_.options().microbatch.batch;
   const plan::BatchPlan& sizes = plan_.batch;
   stages_.set_batch(sizes.microbatch_rows);
-  ReadAhead ahead(padded_, reader_of(mesh_, stages_.map()), model_.dimensions.vocab,
-                  plan_.read_ahead);
+  BatchSender batches(padded_, reader_of(mesh_, stages_.map()), model_.dimensions.vocab,
+                      plan_.read_ahead, stages_.options().sharding.device);
   const schedule::ActionList& actions = lists_[parallel::pipeline_rank(mesh_)];
   // behind a batch's first sample
   const std::int64_t own = mesh_.layout().dp_rank(mesh_.rank()) * sizes.rows;
   LossSums sums(source_);
   for (std::int64_t first = 0; first < samples_; first += sizes.global_batch) {
     comm::Watchdog::heartbeat(step);
-    const Rows rows = ahead.take(sizes, first, samples_);
+    const SentBatch sent = batches.take(sizes, first, samples_);
     stages_.begin_step(sizes.microbatches);
-    const Batch batch = batch_of(rows, sizes, stages_.options().sharding.device);
+    const Batch batch = batch_of(sent, sizes);
     const parallel::PassResult pass = executor_.evaluate(actions, batch.microbatches);
+    batches.send_next(sizes, first + sizes.global_batch, samples_);
     if (mesh_.coord(Axis::tp) == 0)
-      sums.add(rows, sizes, joined(pass.token_losses), first + own, samples_);
+      sums.add(sent.rows, sizes, joined(pass.token_losses), first + own, samples_);
   }
   stages_.end_step();
   stages_.set_batch(trained_batch);

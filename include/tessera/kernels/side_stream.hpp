@@ -24,6 +24,10 @@ class SideStream {
     void hold_current() const;
     /// The caller does.
     void wait() const;
+    /// hold_current() for the sake of `tensor`, whose memory the work of run_ahead() has allocated:
+    /// nobody else gets that before the current stream has done all that it is given while the
+    /// tensor lives.
+    void hand_over(const at::Tensor& tensor) const;
 
    private:
     friend class SideStream;
@@ -38,9 +42,13 @@ class SideStream {
   /// block, so copies need pinned host memory; what they read and write must live until the mark
   /// that is returned has passed for everyone who would take that memory.
   Mark run(const std::function<void()>& work);
+  /// The same without a wait for the current stream: `work` touches host memory and what it
+  /// allocates itself.
+  Mark run_ahead(const std::function<void()>& work);
 
  private:
   struct Stream;
+  Mark mark_behind(const std::function<void()>& work);
   at::Device device_;
   std::unique_ptr<Stream> stream_;  ///< null on the host
 };

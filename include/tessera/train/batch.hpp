@@ -41,8 +41,8 @@ struct Batch {
   std::int64_t valid_tokens = 0;
 };
 
-/// Rows cut into the plan's microbatches, on `device`.
-Batch batch_of(const Rows& rows, const plan::BatchPlan& plan, at::Device device);
+/// Rows cut into the plan's microbatches; `ids` has their inputs, and then their labels.
+Batch batch_of(const Rows& rows, const at::Tensor& ids, const plan::BatchPlan& plan);
 
 /// Reads steps ahead on threads of its own, while others compute: page faults and slow file systems
 /// are theirs to wait for. What comes out are read_rows()'s bits.

@@ -19,7 +19,7 @@
 #include "tessera/parallel/gradient_norm.hpp"
 #include "tessera/parallel/stages.hpp"
 #include "tessera/plan/job_plan.hpp"
-#include "tessera/train/batch.hpp"
+#include "tessera/train/batch_sender.hpp"
 #include "tessera/train/step_votes.hpp"
 #include "tessera/train/train_state.hpp"
 #include "tessera/train/weight_update.hpp"
@@ -137,7 +137,7 @@ class Trainer {
   parallel::Stages stages_;
   parallel::Executor executor_;
   WeightUpdate weights_;
-  ReadAhead ahead_;
+  BatchSender batches_;
   metrics::PhaseTimer timer_;
   TrainState state_;
   Found found_;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // What each rank reads of a step.
-#include "tessera/train/batch.hpp"
+#include "tessera/train/batch_sender.hpp"
 
 #include <gtest/gtest.h>
 
@@ -41,7 +41,8 @@ plan::BatchPlan plan_of(int cp) {
 }
 
 Batch read(const plan::BatchPlan& plan, const Reader& reader) {
-  return batch_of(read_rows(Counting(), plan, 0, reader, 1000), plan, at::kCPU);
+  const Counting source;
+  return batch_of(BatchSender(source, reader, 1000, {}, at::kCPU).take(plan, 0, 4), plan);
 }
 
 TEST(Batch, RanksOfOneSequenceReadTheirPositions) {
