@@ -63,6 +63,7 @@ nlohmann::json as_json(const planner::Workload& work, const Request& request,
           {"exposed_seconds", exposed},
           {"memory_gib", price.memory.total() / kGiB},
           {"memory_terms_gib", terms},
+          {"host_memory_gib", price.memory.on_host / kGiB},
           {"fits", price.fits}};
 }
 
@@ -100,6 +101,9 @@ void print_memory(const planner::Price& price, const planner::Machine& machine) 
     separator = ", ";
   }
   std::cout << (price.fits ? "\n" : "\n            DOES NOT FIT\n");
+  if (price.memory.on_host > 0)
+    std::cout << fmt::format("            and {:.1f} GiB of the host for each GPU: activations\n",
+                             price.memory.on_host / kGiB);
 }
 
 /// The variant as a job: its data are those of the file, which planning does not need.

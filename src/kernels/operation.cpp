@@ -10,6 +10,8 @@ namespace {
 using torch::autograd::AutogradContext;
 using torch::autograd::tensor_list;
 
+thread_local std::vector<at::Tensor>* listed = nullptr;
+
 struct Holder final : torch::CustomClassHolder {
   explicit Holder(std::unique_ptr<Operation> operation) : operation(std::move(operation)) {}
   std::unique_ptr<Operation> operation;
@@ -19,6 +21,7 @@ class KeptInContext final : public Kept {
  public:
   explicit KeptInContext(AutogradContext& context) : context_(context) {}
   void save(std::vector<at::Tensor> tensors) override {
+    if (listed) listed->insert(listed->end(), tensors.begin(), tensors.end());
     context_.save_for_backward(std::move(tensors));
   }
   std::vector<at::Tensor> saved() const override { return context_.get_saved_variables(); }
@@ -53,6 +56,9 @@ std::vector<at::Tensor> apply_all(std::unique_ptr<Operation> operation,
                                   std::vector<at::Tensor> inputs) {
   return Bridge::apply(at::TensorList(inputs), c10::make_intrusive<Holder>(std::move(operation)));
 }
+
+SavedTensors::SavedTensors() { listed = &list_; }
+SavedTensors::~SavedTensors() { listed = nullptr; }
 
 void run_backward(const std::vector<at::Tensor>& outputs,
                   const std::vector<at::Tensor>& gradients) {

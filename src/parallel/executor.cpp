@@ -74,7 +74,7 @@ void Executor::forward(const Action& action, Pass& pass) {
 void Executor::backward(const Action& action, const Pass& pass) {
   Stage& stage = stages_.at(action.stage);
   const bool whole = action.kind == ActionKind::backward;
-  stage.begin_backward();
+  stage.begin_backward(pass.first + action.microbatch.value());
   Flow gradients;
   if (!stage.last()) gradients = arrived(action, output_gradients_);
   gradients = stage.backward(pass.first + action.microbatch.value(), std::move(gradients),

@@ -20,6 +20,8 @@ std::string MemoryKinds::text() const {
                                     {"activations and other", activations}})
     if (bytes > 0)
       text += fmt::format("{}{} {}", text.empty() ? "" : ", ", name, metrics::human_bytes(bytes));
+  if (on_host > 0)
+    text += fmt::format(", and activations in host memory {}", metrics::human_bytes(on_host));
   return text;
 }
 
@@ -64,8 +66,10 @@ std::int64_t ShardGroup::gather_bytes() const {
 
 MemoryKinds Stages::memory() const {
   MemoryKinds kinds;
-  for (const auto& stage : stages_)
+  for (const auto& stage : stages_) {
+    kinds.on_host += stage->offload_bytes();
     for (const auto& group : stage->weights().groups()) group->add_memory(kinds);
+  }
   reducer_.add_memory(kinds);
   return kinds;
 }

@@ -29,6 +29,8 @@ Stage::Stage(const model::Model& model, Range cells, mesh::DeviceMesh& mesh,
   add_units();
   resolve_policies(0);
   recompute_.resolve(units_);
+  if (options_.recompute.offload && !options_.sharding.device.is_cpu())
+    tape_.offload.emplace(options_.sharding.device);
 }
 
 void Stage::add_units() {
@@ -81,7 +83,10 @@ void Stage::begin_forward(int microbatch, Documents documents) {
   gather_from(0);
 }
 
-void Stage::begin_backward() { gather_down_from(units_.size() - 1); }
+void Stage::begin_backward(int microbatch) {
+  gather_down_from(units_.size() - 1);
+  fetch(microbatch, units_.size() - 1);
+}
 
 ContextOperations Stage::operations_of(int microbatch) const {
   const auto documents = tape_.documents.find(microbatch);
@@ -130,7 +135,7 @@ StagePass Stage::forward(int microbatch, const Flow& in, const LossInput* loss) 
     const LossInput* here = last() && k + 1 == units_.size() && whole_loss ? &*whole_loss : nullptr;
     TapeEntry entry = recompute_.open() && state.block
                           ? recompute_.measured_forward(state, k, result.flow, context)
-                          : state.unit.forward(result.flow, context, here, state.recompute);
+                          : forward_unit(state, result.flow, context, here);
     if (look_) look_();
     result.flow = entry.out;
     if (entry.loss.defined()) result.loss = entry.loss.detach();
@@ -155,8 +160,11 @@ Flow Stage::backward(int microbatch, Flow gradients, Backward what) {
     TapeEntry entry = std::move(tape_.passes.extract({microbatch, k}).mapped());
     unit.finish_unshard();
     gather_down_from(k);
+    fetch_for_backward(entry, microbatch, k);
     if (what == Backward::inputs) weight_gradients_.put_off();
+    const ActivationOffload::Pass offloaded = entry.offloaded;
     gradients = unit.backward(std::move(entry), context, gradients);
+    if (tape_.offload) tape_.offload->done_with(offloaded);
     if (look_) look_();
     if (what == Backward::inputs)
       tape_.owed[{microbatch, k}] = take_owed(unit);

@@ -135,7 +135,9 @@ FusedLoss fused_loss(const config::JobConfig& job) {
                           {{"auto", automatic}, {"always", always}, {"never", never}});
 }
 
-RecomputePolicy recompute_policy(const config::ActivationCheckpoint& wanted) {
+namespace {
+
+RecomputePolicy policy_of_mode(const config::ActivationCheckpoint& wanted) {
   using Kind = RecomputePolicy::Kind;
   const std::vector<std::string>& products = wanted.per_op_sac_force_recompute_mm_shapes_by_fqns;
   if (wanted.mode == "full") return {Kind::every, 1, 0};
@@ -143,6 +145,14 @@ RecomputePolicy recompute_policy(const config::ActivationCheckpoint& wanted) {
   if (wanted.mode != "selective") return {};
   if (wanted.selective_ac_option == "op") return {Kind::operations, 1, 0, products};
   return {Kind::every, std::stoll(wanted.selective_ac_option), 0};
+}
+
+}  // namespace
+
+RecomputePolicy recompute_policy(const config::ActivationCheckpoint& wanted) {
+  RecomputePolicy policy = policy_of_mode(wanted);
+  policy.offload = wanted.offload;
+  return policy;
 }
 
 OptimizerPlan optimizer_plan(const config::JobConfig& job) {

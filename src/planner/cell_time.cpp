@@ -6,6 +6,7 @@
 #include <numeric>
 
 #include "cell_parts.hpp"
+#include "kept_bytes.hpp"
 
 namespace tessera::planner {
 namespace {
@@ -60,13 +61,14 @@ CellTime CellClock::block_with(bool mixture, Recompute recompute) const {
     parts.mixture();
   else
     parts.feed_forward(static_cast<double>(work_.model.hidden));
-  offload(parts.time);
+  if (work_.offload) offload(parts.time, kept_bytes(work_, stack_, mixture, recompute));
+  if (work_.offloaded_layers > 0) offload(parts.time, bytes_of_layer());
   host(parts.time, mixture);
   return parts.time;
 }
 
-void CellClock::offload(CellTime& out) const {
-  if (work_.offloaded_layers == 0) return;
+/// Of a published stack that offloads some layers, in the mean of all.
+double CellClock::bytes_of_layer() const {
   const Architecture& model = work_.model;
   const double dim = static_cast<double>(model.dim),
                heads = static_cast<double>(model.heads + 2 * model.kv_heads),
@@ -74,14 +76,17 @@ void CellClock::offload(CellTime& out) const {
   const double share = std::min(
       1.0, static_cast<double>(work_.offloaded_layers) / static_cast<double>(model.layers));
   const double kept = format_of(work_.precision) == Format::bf16 ? 2 : 1;  // inputs of products
-  const double bytes = share * work_.local_tokens() / work_.tp *
-                       (4 * dim + 2 * heads * static_cast<double>(model.head_dim) + kept * 3 * dim +
-                        (4 + kept) * hidden);
+  return share * work_.local_tokens() / work_.tp *
+         (4 * dim + 2 * heads * static_cast<double>(model.head_dim) + kept * 3 * dim +
+          (4 + kept) * hidden);
+}
+
+/// The computation of a block hides the copies of another one.
+void CellClock::offload(CellTime& out, double bytes) const {
   const double link = bytes / machine_.host_bytes_per_second;
   const double memory = stream_seconds(machine_, bytes);
   out.forward[Category::offload] += std::max(0.0, link - out.forward.total()) + memory;
-  out.input[Category::offload] +=
-      std::max(0.0, link - out.input.total() - out.weight.total()) + memory;
+  out.input[Category::offload] += std::max(0.0, link - out.backward()) + memory;
 }
 
 void CellClock::host(CellTime& out, bool mixture) const {

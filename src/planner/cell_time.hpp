@@ -69,7 +69,8 @@ class CellClock {
 
  private:
   CellTime block_with(bool mixture, Recompute recompute) const;
-  void offload(CellTime& out) const;
+  double bytes_of_layer() const;
+  void offload(CellTime& out, double bytes) const;
   void host(CellTime& out, bool mixture) const;
 
   const Workload& work_;

@@ -66,7 +66,9 @@ double kept_of_gathered(const Workload& work, const Stack& stack, const Sizes& s
   return stack.keeps_gathered && !work.async_tp ? size.low * size.row * (work.tp - 1) : 0;
 }
 
-double kept_by_block(const Workload& work, const Stack& stack, bool mixture, Recompute mode) {
+}  // namespace
+
+double kept_bytes(const Workload& work, const Stack& stack, bool mixture, Recompute mode) {
   const Sizes size(work);
   const double hidden = static_cast<double>(work.model.hidden) * size.tokens;
   if (mode == Recompute::full) return size.wide * size.row;
@@ -85,20 +87,17 @@ double kept_by_block(const Workload& work, const Stack& stack, bool mixture, Rec
   return attention + gathered + (work.model.gated ? 2 : 1) * size.wide * hidden + activated;
 }
 
-}  // namespace
-
 double kept_bytes(const Workload& work, const Stack& stack, bool mixture) {
   const double share = work.recomputed_blocks;
-  const double kept = kept_by_block(work, stack, mixture, work.recompute);
-  return share < 1
-             ? share * kept + (1 - share) * kept_by_block(work, stack, mixture, Recompute::none)
-             : kept;
+  const double kept = kept_bytes(work, stack, mixture, work.recompute);
+  return share < 1 ? share * kept + (1 - share) * kept_bytes(work, stack, mixture, Recompute::none)
+                   : kept;
 }
 
 double working_bytes(const Workload& work, const Stack& stack, bool mixture) {
   const Sizes size(work);
-  const double recomputed = kept_by_block(work, stack, mixture, Recompute::none) -
-                            kept_by_block(work, stack, mixture, work.recompute);
+  const double recomputed = kept_bytes(work, stack, mixture, Recompute::none) -
+                            kept_bytes(work, stack, mixture, work.recompute);
   const double hidden =
       mixture ? static_cast<double>(work.model.mixture->hidden * work.model.mixture->top_k)
               : static_cast<double>(work.model.hidden);

@@ -9,6 +9,8 @@ namespace tessera::planner {
 
 /// Kept by a block between its forward and its backward.
 double kept_bytes(const Workload& work, const Stack& stack, bool mixture);
+/// The same where all of the block is recomputed so.
+double kept_bytes(const Workload& work, const Stack& stack, bool mixture, Recompute mode);
 
 /// The same of all blocks of a stage.
 double kept_bytes(const Workload& work, const Stack& stack, const StageContent& stage);

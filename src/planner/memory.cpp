@@ -42,6 +42,19 @@ void add_distributed_optimizer(const Workload& work, const Stack& stack, const P
       stack.optimizer_bytes * (all.dense / shards_of(work) + all.experts / expert_shards_of(work));
 }
 
+/// Of a stage, what the block that runs keeps is on the device, and that of the one before.
+double left_on_device(const Workload& work, const Stack& stack, PipelineRank rank) {
+  double left = 0;
+  for (const StageIndex index : work.pipeline.map.stages_of(rank)) {
+    const StageContent& stage = work.pipeline.stages[index];
+    double block = 0;
+    if (stage.dense > 0) block = kept_bytes(work, stack, false);
+    if (stage.mixtures > 0) block = std::max(block, kept_bytes(work, stack, true));
+    left += block;
+  }
+  return 2 * left;
+}
+
 /// `activations`: what is kept meanwhile.
 Memory memory_of_rank(const Workload& work, const Stack& stack, PipelineRank rank,
                       double activations) {
@@ -67,6 +80,10 @@ Memory memory_of_rank(const Workload& work, const Stack& stack, PipelineRank ran
   else
     add_fsdp(work, all, largest, ends, out);
   out.activations = activations;
+  if (work.offload) {
+    out.activations = std::min(activations, left_on_device(work, stack, rank));
+    out.on_host = activations - out.activations;
+  }
   if (work.offloaded_layers > 0)
     out.activations *= std::max(0.1, 1 - static_cast<double>(work.offloaded_layers) /
                                              static_cast<double>(work.model.layers));

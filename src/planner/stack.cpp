@@ -29,13 +29,14 @@ constexpr std::array<Key<double>, 10> kNumbers{
      {"optimizer_bytes", &Stack::optimizer_bytes},
      {"working_factor", &Stack::working_factor},
      {"fsdp_copies", &Stack::fsdp_copies}}};
-constexpr std::array<Key<bool>, 10> kTruths{
+constexpr std::array<Key<bool>, 11> kTruths{
     {{"tp_overlap", &Stack::tp_overlap},
      {"distributed_optimizer", &Stack::distributed_optimizer},
      {"recast_weights", &Stack::recast_weights},
      {"early_stop", &Stack::early_stop},
      {"fused_loss", &Stack::fused_loss},
      {"loss_beside_blocks", &Stack::loss_beside_blocks},
+     {"offload", &Stack::offload},
      {"op_remakes_products", &Stack::op_remakes_products},
      {"keeps_gathered", &Stack::keeps_gathered},
      {"keeps_expert_outputs", &Stack::keeps_expert_outputs},

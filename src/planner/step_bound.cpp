@@ -86,7 +86,7 @@ double kept_by_layers(const Workload& work, const Stack& stack) {
   double kept = 0;
   if (dense_of(work) > 0) kept += dense_of(work) * kept_bytes(work, stack, false);
   if (mixtures_of(work) > 0) kept += mixtures_of(work) * kept_bytes(work, stack, true);
-  return work.offloaded_layers > 0 ? 0 : kept;
+  return work.offload || work.offloaded_layers > 0 ? 0 : kept;
 }
 
 }  // namespace

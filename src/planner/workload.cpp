@@ -121,6 +121,7 @@ Workload workload_of(const plan::JobPlan& plan, const Stack& stack) {
   work.pipeline = pipeline_of(plan);
   set_sharding(plan, work);
   set_recompute(plan.recompute, work);
+  work.offload = plan.recompute.offload && stack.offload;
   work.precision = plan.precision.compute == DType::bf16 ? Precision::bf16 : Precision::f32;
   if (plan.linears.rounds()) work.precision = Precision::fp8_torchao;
   work.master_bytes = static_cast<double>(size_of(plan.precision.master));

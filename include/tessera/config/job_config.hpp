@@ -214,6 +214,7 @@ struct ActivationCheckpoint {
   bool preserve_rng_state = true;
   std::string determinism_check = "default";
   bool debug = false;
+  bool offload = false;
 };
 
 struct Compile {

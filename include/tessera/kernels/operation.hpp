@@ -51,6 +51,21 @@ at::Tensor apply(OneOutput operation, std::vector<at::Tensor> inputs) {
   return apply_all(std::make_unique<OneOutput>(std::move(operation)), std::move(inputs)).front();
 }
 
+/// Lists what operations save on this thread while it lives, for those who manage its memory.
+/// Lists do not nest.
+class SavedTensors {
+ public:
+  SavedTensors();
+  ~SavedTensors();
+  SavedTensors(const SavedTensors&) = delete;
+  SavedTensors& operator=(const SavedTensors&) = delete;
+
+  const std::vector<at::Tensor>& list() const { return list_; }
+
+ private:
+  std::vector<at::Tensor> list_;
+};
+
 /// Runs autograd from `outputs`, whose gradients are `gradients`, and adds to the grad() of every
 /// leaf that requires one.
 void run_backward(const std::vector<at::Tensor>& outputs, const std::vector<at::Tensor>& gradients);

@@ -18,6 +18,7 @@ struct MemoryKinds {
   std::int64_t gathered = 0;       ///< gathered weights, and what policies keep of them
   std::int64_t communication = 0;  ///< what gathers and reductions in flight read and write
   std::int64_t activations = 0;    ///< whatever else is allocated: tapes, temporaries, data
+  std::int64_t on_host = 0;        ///< activations in pinned host memory; in no sum
   std::int64_t state() const { return weights + gradients + moments; }
   std::int64_t total() const { return state() + gathered + communication + activations; }
 

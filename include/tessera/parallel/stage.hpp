@@ -66,6 +66,8 @@ class Stage {
   std::int64_t scratch_bytes(int microbatches) const;
   /// Bytes of weights that policies keep between forward and backward.
   std::int64_t kept_bytes();
+  /// Pinned host memory for activations.
+  std::int64_t offload_bytes() const { return tape_.offload ? tape_.offload->host_bytes() : 0; }
 
   /// Announces how many microbatches the step has; GradientReducer::begin_step() goes with it.
   void begin_step(int microbatches);
@@ -73,8 +75,8 @@ class Stage {
   /// start to travel. `documents`: where packed ones begin; with no lists, sequences are whole
   /// texts. Known until the next begin_step(), for whatever is recomputed.
   void begin_forward(int microbatch, Documents documents);
-  /// The same before backward().
-  void begin_backward();
+  /// The same before backward(); what its first unit keeps in host memory comes back.
+  void begin_backward(int microbatch);
   /// One microbatch through all units; `loss` on the last stage only. The tape keeps what backward
   /// needs.
   StagePass forward(int microbatch, const model::Flow& in, const LossInput* loss);
@@ -108,6 +110,7 @@ class Stage {
     std::map<PassKey, TapeEntry> passes;
     std::map<PassKey, Owed> owed;
     std::map<int, std::shared_ptr<const PackedDocuments>> documents;  ///< by microbatch
+    std::optional<ActivationOffload> offload;                         ///< of blocks
   };
   StagePass pass(const model::Flow& in, const model::CellContext& context, const LossInput* loss);
   void gather_for_forward(std::size_t unit);
@@ -123,6 +126,10 @@ class Stage {
   comm::Communicator& neighbours(int ranks);
   comm::Communicator* expert_neighbours(int ranks);
   void reshard(UnitState& state);
+  TapeEntry forward_unit(UnitState& state, const model::Flow& in, const model::CellContext& context,
+                         const LossInput* loss);
+  void fetch_for_backward(const TapeEntry& entry, int microbatch, std::size_t unit);
+  void fetch(int microbatch, std::size_t unit);
   Owed take_owed(const Unit& unit);
 
   const model::Model& model_;

@@ -17,6 +17,7 @@
 #include "tessera/comm/communicator.hpp"
 #include "tessera/model/balance_loss.hpp"
 #include "tessera/model/model.hpp"
+#include "tessera/parallel/activation_offload.hpp"
 #include "tessera/parallel/chunked_products.hpp"
 #include "tessera/parallel/recompute.hpp"
 #include "tessera/parallel/shard_group.hpp"
@@ -42,6 +43,7 @@ struct TapeEntry {
   at::Tensor balance;       ///< this rank's part of the balance loss in it, if there is one
   Recompute recompute = Recompute::nothing;  ///< unit: only `in` is there
   Remakes remakes;
+  ActivationOffload::Pass offloaded;  ///< null: nothing is
 };
 
 /// How tensor parallelism is done, and where experts are.
@@ -92,6 +94,10 @@ class Unit {
   /// the entry's inputs, and the leaves of the groups theirs. Weights must be gathered.
   model::Flow backward(TapeEntry entry, const model::CellContext& context,
                        const model::Flow& out_gradients) const;
+  /// Of an entry, and of what operations `saved` in its forward: tensors whose memory nobody else
+  /// reads, without those that take next to nothing. One of each memory.
+  std::vector<at::Tensor> own_tensors(const TapeEntry& entry,
+                                      std::span<const at::Tensor> saved) const;
 
  private:
   struct Step {

@@ -61,6 +61,7 @@ struct RecomputePolicy {
   double budget = 1;
   /// modules whose products are made again where others are kept
   std::vector<std::string> products = {};
+  bool offload = false;  ///< on a GPU: what blocks keep is in host memory meanwhile
 
   /// Is every block recomputed whole?
   bool is_full() const { return kind == Kind::every && every == 1; }

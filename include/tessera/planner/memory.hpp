@@ -20,8 +20,9 @@ struct Memory {
   double activations = 0;  ///< kept for the backward, of all microbatches in flight
   double loss = 0;         ///< logits and what the loss makes of them
   double working = 0;      ///< of the block that runs: recomputed tensors, gradients, gathers
+  double on_host = 0;      ///< activations that are not on the device meanwhile
 
-  double total() const;
+  double total() const;  ///< on the device
 };
 
 struct MemoryTerm {

@@ -86,6 +86,7 @@ struct Workload {
   Recompute recompute = Recompute::none;
   double recomputed_blocks = 1;       ///< share of the blocks to which `recompute` applies
   std::int64_t offloaded_layers = 0;  ///< activations of these go to the host
+  bool offload = false;               ///< so do all that blocks keep, but for the last ones
   bool async_tp = false;
   bool loss_parallel = true;
   std::int64_t loss_chunk_tokens = 0;  ///< whose logits exist at once; 0 = a microbatch's

@@ -139,6 +139,10 @@ OptionList recompute() {
       OPTION(activation_checkpoint.debug, "Record what is recomputed")
           .refused("Tessera keeps no such record; a run with activation_checkpoint.mode = \"none\" "
                    "has the same losses"),
+      OPTION(activation_checkpoint.offload,
+             "On a GPU: keep what mode leaves of each block in pinned host memory between forward "
+             "and backward; it travels while other blocks compute")
+          .is_ours(),
   };
 }
 

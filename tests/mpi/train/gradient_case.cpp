@@ -55,6 +55,7 @@ config::JobConfig job_of(const GradientCase& row) {
   job.parallelism.pipeline_parallel_microbatch_size =
       std::max<std::int64_t>(1, job.training.local_batch_size / 4);
   set_recompute(job.activation_checkpoint, row.recompute);
+  job.activation_checkpoint.offload = row.offload;
   job.debug.deterministic = row.deterministic;
   job.parallelism.context_parallel_rotate_method = row.rotate;
   if (!row.balanced) job.parallelism.context_parallel_load_balancer.reset();
@@ -198,6 +199,7 @@ std::string GradientCase::name() const {
   add(documents, "documents");
   add(!recipe.empty(), recipe);
   add(recompute != "none", "recompute=" + recompute);
+  add(offload, "offload");
   add(deterministic, "deterministic");
   add(backend == comm::Backend::strict, "strict");
   add(!over_nccl, "device-memory-over-mpi");

@@ -29,6 +29,7 @@ struct GradientCase {
   bool tied = false;
   int accumulation = 1;
   std::string recompute = "none";
+  bool offload = false;  ///< of activations; on a device
   std::string dtype = "float64";
   comm::Backend backend = comm::Backend::mpi;
   bool over_nccl = true;  ///< on a device, in the place of `backend`

@@ -177,6 +177,7 @@ std::vector<GradientCase> recompute_cases(int world) {
         row.tp = tp;
         row.dp = world / pp / tp;
         row.recompute = how;
+        row.offload = tp != 2;
         row.tied = tp == 2;
         row.reshard = tp == 4 ? "always" : "default";
         if (pp == 2) row.points = {"layers.2.attention.wqkv"};

@@ -21,6 +21,7 @@ std::vector<GradientCase> schedule_cases(int world) {
     row.accumulation = 2;
     row.split = "balanced_sublayer";
     row.recompute = "none";
+    row.offload = true;
     rows.push_back(row);
   };
   for (int pp = 2; pp <= world; pp *= 2)
@@ -57,12 +58,14 @@ std::vector<GradientCase> mixed_schedule_cases(int world) {
         row.dp = world / 2;
         row.ep = row.family.empty() ? 1 : inner;
         row.deterministic = inner == 2;
+        row.offload = inner == 1;
         rows.push_back(row);
         if (inner == 1) continue;
         row.dp /= 2;
         row.cp = 2;
         row.ep = 1;
         row.deterministic = false;
+        row.offload = row.family.empty();
         rows.push_back(row);
         row.cp = 1;
         row.tp = 2;

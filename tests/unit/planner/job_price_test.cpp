@@ -56,6 +56,28 @@ TEST(JobPrice, UnitsThatAreGatheredAheadTakeMemory) {
   EXPECT_DOUBLE_EQ(with("100"), with("32"));
 }
 
+/// Of 32 blocks, two are left. The copies of inputs are hidden, and those of all activations are
+/// not: 35 bytes for each element of a block's input, at 55 GB/s.
+TEST(JobPrice, OffloadedActivationsAreOnTheHost) {
+  const auto in_mode = [](const char* mode, const char* offload) {
+    return price_of(
+        8, {"--activation_checkpoint.mode", mode, "--activation_checkpoint.offload", offload});
+  };
+  for (const char* mode : {"none", "full"}) {
+    const Price kept = in_mode(mode, "false"), away = in_mode(mode, "true");
+    EXPECT_DOUBLE_EQ(away.memory.activations, kept.memory.activations / 16) << mode;
+    EXPECT_DOUBLE_EQ(away.memory.on_host, kept.memory.activations * 15 / 16) << mode;
+    EXPECT_EQ(kept.memory.on_host, 0);
+    EXPECT_DOUBLE_EQ(kept.memory.total() - away.memory.total(), away.memory.on_host) << mode;
+  }
+  const double inputs =
+                   in_mode("full", "true").step_seconds / in_mode("full", "false").step_seconds,
+               all = in_mode("none", "true").step_seconds / in_mode("none", "false").step_seconds;
+  EXPECT_GT(inputs, 1);
+  EXPECT_LT(inputs, 1.01);
+  EXPECT_GT(all, 1.01);
+}
+
 TEST(JobPrice, RecomputationTakesTimeAndSparesMemory) {
   const Price kept = price_of(8, {"--activation_checkpoint.mode", "none"});
   const Price made_again = price_of(8, {"--activation_checkpoint.mode", "full"});
