@@ -172,7 +172,8 @@ TEST(Memory, ExpertsOfAllRanks) {
   EXPECT_EQ(errors.rows(), 2);
 }
 
-/// Masters in host memory, weights without gradients, gradients and sums in other types.
+/// Masters or activations in host memory, weights without gradients, gradients and sums in other
+/// types.
 TEST(Memory, OtherKeys) {
   Predictions errors;
   GradientCase row;
@@ -186,8 +187,9 @@ TEST(Memory, OtherKeys) {
   errors.add(row, [](config::JobConfig& job) {
     job.training.mixed_precision_param = job.training.mixed_precision_reduce = "bfloat16";
   });
+  errors.add(row, [](config::JobConfig& job) { job.activation_checkpoint.offload = true; });
   errors.print();
-  EXPECT_EQ(errors.rows(), 3);
+  EXPECT_EQ(errors.rows(), 4);
 }
 
 /// What a run decides by what it measures is not predicted, and neither are uneven experts.
