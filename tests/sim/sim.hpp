@@ -77,6 +77,17 @@ bool is_device_pointer(const void* pointer);
 cudaError_t block_allocated(const void* data, std::size_t bytes, cudaStream_t stream);
 cudaError_t block_freed(const void* data, std::size_t bytes, cudaStream_t stream);
 
+/// Whether `stream` is being captured: what it is given becomes a part of a graph and does not run.
+bool is_capturing(cudaStream_t stream);
+/// What a call does at each launch of the graph, with the streams that stand for those which it was
+/// captured with.
+using CapturedCall = std::function<cudaError_t(const std::function<cudaStream_t(cudaStream_t)>&)>;
+/// Makes `call` a part of the graph of which all of `streams` are branches. Each of them follows it
+/// there.
+cudaError_t capture_call(std::span<const cudaStream_t> streams, CapturedCall call);
+/// Whether the calling thread is in cudaGraphLaunch: what it issues is no work of the host's.
+bool is_launching_graph();
+
 /// The calling thread lets go of `object`, at which threads of the host meet, or has taken it: a
 /// mutex, a semaphore, the end of a thread (runtime/host_sync.cpp). To the checker, who takes it
 /// then knows what those who let go of it knew.

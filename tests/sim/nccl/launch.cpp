@@ -53,9 +53,9 @@ cudaError_t follow(cudaStream_t later, cudaStream_t earlier) {
   return error;
 }
 
-std::vector<cudaStream_t> streams_of(const Launch& launch) {
+std::vector<cudaStream_t> streams_of(const std::vector<Operation>& operations) {
   std::vector<cudaStream_t> streams;
-  for (const Operation& o : launch.operations)
+  for (const Operation& o : operations)
     if (std::find(streams.begin(), streams.end(), o.stream) == streams.end())
       streams.push_back(o.stream);
   return streams;
@@ -78,9 +78,10 @@ std::string name_of(const Launch& launch) {
 }
 
 cudaError_t enqueue_launch(const std::shared_ptr<Launch>& launch) {
-  count_work(WorkKind::collective, name_of(launch->operations.front().kind));
+  if (!is_launching_graph())
+    count_work(WorkKind::collective, name_of(launch->operations.front().kind));
   const OnDevice device(launch->communicator().device());  // whose default stream a null stream is
-  const std::vector<cudaStream_t> streams = streams_of(*launch);
+  const std::vector<cudaStream_t> streams = streams_of(launch->operations);
   cudaError_t error = cudaSuccess;
   for (std::size_t i = 1; i < streams.size() && error == cudaSuccess; ++i)
     error = follow(streams[0], streams[i]);
@@ -94,12 +95,7 @@ cudaError_t enqueue_launch(const std::shared_ptr<Launch>& launch) {
   return error;
 }
 
-}  // namespace
-
-ncclResult_t launch(std::vector<Operation> operations) {
-  if (operations.empty()) return ncclSuccess;
-  if (const ncclResult_t checked = check_together(operations); checked != ncclSuccess)
-    return checked;
+ncclResult_t issue(std::vector<Operation> operations) {
   const LaunchLock lock;
   for (Operation& o : operations) count(o);
   number(operations);
@@ -113,6 +109,30 @@ ncclResult_t launch(std::vector<Operation> operations) {
     }
   }
   return ncclSuccess;
+}
+
+/// Operations of a graph are counted and numbered when it is launched, as those that are issued
+/// then.
+ncclResult_t capture(const std::vector<Operation>& operations) {
+  for (const auto& launch : by_communicator(operations))
+    count_work(WorkKind::collective, name_of(launch->operations.front().kind));
+  const cudaError_t error =
+      capture_call(streams_of(operations), [operations](const auto& stream_of) {
+        std::vector<Operation> now = operations;
+        for (Operation& o : now) o.stream = stream_of(o.stream);
+        return issue(std::move(now)) == ncclSuccess ? cudaSuccess : cudaErrorUnknown;
+      });
+  return error == cudaSuccess ? ncclSuccess : ncclUnhandledCudaError;
+}
+
+}  // namespace
+
+ncclResult_t launch(std::vector<Operation> operations) {
+  if (operations.empty()) return ncclSuccess;
+  if (const ncclResult_t checked = check_together(operations); checked != ncclSuccess)
+    return checked;
+  if (is_capturing(operations.front().stream)) return capture(operations);
+  return issue(std::move(operations));
 }
 
 LaunchLock::LaunchLock() { launch_mutex().lock(); }

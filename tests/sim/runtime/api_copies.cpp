@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "calls.hpp"
+#include "capture.hpp"
 #include "copy_counts.hpp"
 #include "device_memory.hpp"
 #include "issue.hpp"
@@ -105,7 +106,10 @@ cudaError_t issue_copy(Stream& stream, void* to, const void* from, std::size_t b
     ++(copy.holds_caller() || synchronous || pageable ? held_callers : asynchronous_copies);
   if (copy.holds_caller() || (synchronous && !within_device && copy.from_place != Place::pageable))
     return run_and_wait(stream, copy);
-  if (copy.from_place == Place::pageable) return stage_and_enqueue(stream, copy);
+  if (copy.from_place == Place::pageable) {
+    const cudaError_t refused = refuse_captured(stream, "a copy of pageable memory");
+    return refused == cudaSuccess ? stage_and_enqueue(stream, copy) : refused;
+  }
   return enqueue(stream, copy_name, copy.accesses(), work_of(copy, nullptr));
 }
 
@@ -134,7 +138,8 @@ cudaError_t cudaMemcpyAsync(void* to, const void* from, std::size_t bytes, cudaM
 
 cudaError_t cudaMemcpy(void* to, const void* from, std::size_t bytes, cudaMemcpyKind kind) {
   return stream_call(nullptr, [&](Runtime&, Stream& stream) {
-    return issue_copy(stream, to, from, bytes, kind, true);
+    const cudaError_t error = unsafe_call("cudaMemcpy");
+    return error == cudaSuccess ? issue_copy(stream, to, from, bytes, kind, true) : error;
   });
 }
 

@@ -2,6 +2,7 @@
 #include <cstring>
 
 #include "calls.hpp"
+#include "capture.hpp"
 #include "device_memory.hpp"
 
 using namespace tessera::cudart;
@@ -85,7 +86,10 @@ cudaError_t cudaGetDeviceProperties(cudaDeviceProp* properties, int device) {
 }
 
 cudaError_t cudaDeviceSynchronize() {
-  return device_call([](Runtime&) { return wait_for_device(current_device()); });
+  return device_call([](Runtime&) {
+    const cudaError_t error = unsafe_call("cudaDeviceSynchronize");
+    return error == cudaSuccess ? wait_for_device(current_device()) : error;
+  });
 }
 
 cudaError_t cudaDeviceGetStreamPriorityRange(int* least, int* greatest) {

@@ -2,6 +2,7 @@
 #include <chrono>
 
 #include "calls.hpp"
+#include "capture.hpp"
 #include "issue.hpp"
 
 using namespace tessera::cudart;
@@ -17,9 +18,15 @@ cudaError_t event_call(cudaEvent_t handle, Body body) {
   });
 }
 
+/// The host may not ask for what a capture has recorded, nor for anything while it may not wait.
+cudaError_t ask(const Record& record, const char* what) {
+  return record.captured().by ? cudaErrorCapturedEvent : unsafe_call(what);
+}
+
 cudaError_t elapsed(Event& start, Event& end, float* milliseconds) {
   const auto from = start.record(), to = end.record();
   if (!start.timed() || !end.timed() || !from || !to) return cudaErrorInvalidResourceHandle;
+  if (from->captured().by || to->captured().by) return cudaErrorCapturedEvent;
   if (!from->is_complete() || !to->is_complete()) return cudaErrorNotReady;
   *milliseconds = std::chrono::duration<float, std::milli>(to->time() - from->time()).count();
   return cudaSuccess;
@@ -59,6 +66,8 @@ cudaError_t cudaEventQuery(cudaEvent_t handle) {
   return event_call(handle, [](Event& event) {
     const auto record = event.record();
     if (!record) return cudaSuccess;
+    if (const cudaError_t error = ask(*record, "cudaEventQuery"); error != cudaSuccess)
+      return error;
     if (!record->is_complete()) return cudaErrorNotReady;
     const std::lock_guard lock(Runtime::get().issue);
     Runtime::get().races.host_saw(record->known());
@@ -70,6 +79,8 @@ cudaError_t cudaEventSynchronize(cudaEvent_t handle) {
   return event_call(handle, [](Event& event) {
     const auto record = event.record();
     if (!record) return cudaSuccess;
+    if (const cudaError_t error = ask(*record, "cudaEventSynchronize"); error != cudaSuccess)
+      return error;
     count_wait(record->known(), "event");
     record->wait();
     const std::lock_guard lock(Runtime::get().issue);

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "calls.hpp"
+#include "capture.hpp"
 #include "device_memory.hpp"
 #include "pinned.hpp"
 
@@ -37,6 +38,7 @@ cudaPointerAttributes attributes_of(const void* pointer) {
 
 cudaError_t cudaMalloc(void** data, std::size_t bytes) {
   return device_call([&](Runtime&) {
+    if (const cudaError_t error = unsafe_call("cudaMalloc"); error != cudaSuccess) return error;
     *data = bytes == 0 ? nullptr : DeviceMemory::get().allocate(current_device(), bytes);
     return bytes == 0 || *data != nullptr ? cudaSuccess : cudaErrorMemoryAllocation;
   });
@@ -45,12 +47,14 @@ cudaError_t cudaMalloc(void** data, std::size_t bytes) {
 /// Waits for all tasks, as CUDA does.
 cudaError_t cudaFree(void* data) {
   return call([&](Runtime& runtime) {
+    if (const cudaError_t error = unsafe_call("cudaFree"); error != cudaSuccess) return error;
     return data == nullptr ? runtime.current_device().sticky() : free_device_memory(runtime, data);
   });
 }
 
 cudaError_t cudaMallocHost(void** data, std::size_t bytes) {
   return device_call([&](Runtime&) {
+    if (const cudaError_t error = unsafe_call("cudaMallocHost"); error != cudaSuccess) return error;
     *data = bytes == 0 ? nullptr : PinnedMemory::get().allocate(bytes, current_device());
     return bytes == 0 || *data != nullptr ? cudaSuccess : cudaErrorMemoryAllocation;
   });
@@ -64,6 +68,7 @@ cudaError_t cudaHostAlloc(void** data, std::size_t bytes, unsigned) {
 cudaError_t cudaFreeHost(void* data) {
   return call([&](Runtime& runtime) {
     if (data == nullptr) return cudaSuccess;
+    if (const cudaError_t error = unsafe_call("cudaFreeHost"); error != cudaSuccess) return error;
     const Allocation allocation = PinnedMemory::get().remove(data);
     if (allocation.bytes == 0) return cudaErrorInvalidValue;
     wait_for_users(runtime, allocation);

@@ -1,20 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "calls.hpp"
+#include "capture.hpp"
 #include "copy_counts.hpp"
 #include "issue.hpp"
 
 using namespace tessera::cudart;
-
-namespace {
-
-thread_local cudaStreamCaptureMode capture_mode = cudaStreamCaptureModeGlobal;
-
-cudaError_t no_capture(cudaStreamCaptureStatus* status) {
-  *status = cudaStreamCaptureStatusNone;
-  return cudaSuccess;
-}
-
-}  // namespace
 
 cudaError_t cudaStreamCreateWithPriority(cudaStream_t* stream, unsigned flags, int priority) {
   if (flags != cudaStreamNonBlocking)
@@ -49,11 +39,18 @@ cudaError_t cudaStreamGetPriority(cudaStream_t handle, int* priority) {
 
 cudaError_t cudaStreamSynchronize(cudaStream_t handle) {
   ++held_callers;
-  return stream_call(handle, [](Runtime&, Stream& stream) { return wait_for(stream, "stream"); });
+  return stream_call(handle, [](Runtime&, Stream& stream) {
+    cudaError_t error = refuse_captured(stream, "cudaStreamSynchronize");
+    if (error == cudaSuccess) error = unsafe_call("cudaStreamSynchronize");
+    return error == cudaSuccess ? wait_for(stream, "stream") : error;
+  });
 }
 
 cudaError_t cudaStreamQuery(cudaStream_t handle) {
   return stream_call(handle, [](Runtime& runtime, Stream& stream) {
+    cudaError_t error = refuse_captured(stream, "cudaStreamQuery");
+    if (error == cudaSuccess) error = unsafe_call("cudaStreamQuery");
+    if (error != cudaSuccess) return error;
     const std::lock_guard lock(runtime.issue);
     if (!stream.idle()) return cudaErrorNotReady;
     runtime.races.host_saw(*runtime.races.end_of(stream.time));
@@ -65,8 +62,8 @@ cudaError_t cudaStreamWaitEvent(cudaStream_t handle, cudaEvent_t event, unsigned
   return stream_call(handle, [&](Runtime& runtime, Stream& stream) {
     const auto found = runtime.events.find(event);
     if (!found) return cudaErrorInvalidResourceHandle;
-    if (const auto record = found->record()) wait(stream, record);
-    return cudaSuccess;
+    const auto record = found->record();
+    return record ? wait(stream, record) : cudaSuccess;
   });
 }
 
@@ -77,19 +74,4 @@ cudaError_t cudaLaunchHostFunc(cudaStream_t handle, cudaHostFn_t function, void*
       return cudaSuccess;
     });
   });
-}
-
-cudaError_t cudaStreamIsCapturing(cudaStream_t handle, cudaStreamCaptureStatus* status) {
-  return stream_call(handle, [&](Runtime&, Stream&) { return no_capture(status); });
-}
-
-cudaError_t cudaStreamGetCaptureInfo(cudaStream_t handle, cudaStreamCaptureStatus* status,
-                                     unsigned long long*, cudaGraph_t*, const cudaGraphNode_t**,
-                                     const cudaGraphEdgeData**, std::size_t*) {
-  return stream_call(handle, [&](Runtime&, Stream&) { return no_capture(status); });
-}
-
-cudaError_t cudaThreadExchangeStreamCaptureMode(cudaStreamCaptureMode* mode) {
-  std::swap(*mode, capture_mode);
-  return cudaSuccess;
 }

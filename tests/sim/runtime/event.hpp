@@ -14,10 +14,23 @@
 
 namespace tessera::cudart {
 
+class Capture;
+
+/// The end of a branch of a capture, which gets a moment only when the graph is launched.
+struct CapturedEnd {
+  std::shared_ptr<Capture> by;  ///< null: the record is no part of a capture
+  std::size_t number = 0;       ///< among the records of the capture
+  Clock known = {};             ///< in the capture's own time
+};
+
 /// The end of a stream as it was once.
 class Record {
  public:
   explicit Record(std::shared_ptr<const Clock> known) : known_(std::move(known)) {}
+  explicit Record(CapturedEnd captured)
+      : known_(std::make_shared<const Clock>()), captured_(std::move(captured)) {}
+
+  const CapturedEnd& captured() const { return captured_; }
 
   /// What a waiter knows.
   const Clock& known() const { return *known_; }
@@ -30,6 +43,7 @@ class Record {
 
  private:
   const std::shared_ptr<const Clock> known_;
+  const CapturedEnd captured_;
   std::mutex mutex_;
   std::condition_variable changed_;
   bool complete_ = false;

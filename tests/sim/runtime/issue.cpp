@@ -5,6 +5,7 @@
 #include <optional>
 #include <utility>
 
+#include "capture.hpp"
 #include "device_memory.hpp"
 #include "pinned.hpp"
 
@@ -55,6 +56,10 @@ cudaError_t poison(const char* what, const void* data, std::size_t bytes, Stream
   std::optional<Stream::Turn> turn;
   {
     const std::lock_guard lock(Runtime::get().issue);
+    if (stream.branch.of)
+      return capture_step(stream, what, {&access, 1}, [what, data, bytes](Stream& at) {
+        return poison(what, data, bytes, at);
+      });
     if (const cudaError_t error = check(stream, what, {&access, 1}, true); error != cudaSuccess)
       return error;
     if (stream.is_own_thread() || (!sim::settings().queued_operators && stream.idle()))
@@ -73,6 +78,10 @@ cudaError_t enqueue(Stream& stream, std::string what, std::span<const sim::Acces
                     sim::Work work) {
   if (stream.is_own_thread()) return run_at_once(stream, what, accesses, work);
   const std::lock_guard lock(Runtime::get().issue);
+  if (stream.branch.of)
+    return capture_step(stream, what, accesses,
+                        [what, work, list = std::vector(accesses.begin(), accesses.end())](
+                            Stream& at) { return enqueue(at, what, list, work); });
   if (const cudaError_t error = check(stream, what, accesses, false); error != cudaSuccess)
     return error;
   stream.push({std::move(what), std::move(work)});
@@ -82,6 +91,8 @@ cudaError_t enqueue(Stream& stream, std::string what, std::span<const sim::Acces
 cudaError_t run_at_once(Stream& stream, const std::string& what,
                         std::span<const sim::Access> accesses, const sim::Work& work) {
   std::optional<Stream::Turn> turn;
+  if (const cudaError_t error = refuse_captured(stream, what.c_str()); error != cudaSuccess)
+    return error;
   {
     const std::lock_guard lock(Runtime::get().issue);
     if (const cudaError_t error = check(stream, what, accesses, false); error != cudaSuccess)
@@ -95,6 +106,7 @@ cudaError_t run_at_once(Stream& stream, const std::string& what,
 std::shared_ptr<Record> record(Stream& stream) {
   Runtime& runtime = Runtime::get();
   const std::lock_guard lock(runtime.issue);
+  if (stream.branch.of) return stream.branch.of->record(stream.branch.number);
   auto record = std::make_shared<Record>(runtime.races.end_of(stream.time));
   if (stream.is_own_thread() || stream.idle()) {
     record->complete();
@@ -109,12 +121,37 @@ std::shared_ptr<Record> record(Stream& stream) {
   return record;
 }
 
-void wait(Stream& stream, const std::shared_ptr<Record>& record) {
+namespace {
+
+/// The edge of a capture, under the issue lock: an event leads into one, but never out of it.
+cudaError_t wait_in_capture(Stream& stream, const CapturedEnd& end) {
+  const std::shared_ptr<Capture>& capture = stream.branch.of;
+  if (!end.by)
+    return capture->invalidate(cudaErrorStreamCaptureIsolation,
+                               stream.name() + " is captured and waits for an event that is not");
+  if (!end.by->is_in_progress()) return cudaErrorCapturedEvent;
+  if (!capture && stream.is_default())
+    return end.by->invalidate(cudaErrorStreamCaptureImplicit,
+                              "the legacy stream waits for an event of a capture");
+  if (!capture) end.by->join(stream);
+  if (stream.branch.of != end.by)
+    return capture->invalidate(cudaErrorStreamCaptureMerge,
+                               stream.name() + " waits for an event of another capture");
+  if (!end.by->is_valid()) return cudaErrorStreamCaptureInvalidated;
+  end.by->wait(stream.branch.number, end);
+  return cudaSuccess;
+}
+
+}  // namespace
+
+cudaError_t wait(Stream& stream, const std::shared_ptr<Record>& record) {
   Runtime& runtime = Runtime::get();
   {
     const std::lock_guard lock(runtime.issue);
+    if (stream.branch.of || record->captured().by)
+      return wait_in_capture(stream, record->captured());
     runtime.races.stream_waits(stream.time, record->known());
-    if (record->is_complete()) return;
+    if (record->is_complete()) return cudaSuccess;
     if (!stream.is_own_thread()) {
       stream.push({"cudaStreamWaitEvent",
                    [record] {
@@ -122,10 +159,11 @@ void wait(Stream& stream, const std::shared_ptr<Record>& record) {
                      return cudaSuccess;
                    },
                    true});
-      return;
+      return cudaSuccess;
     }
   }
   record->wait();
+  return cudaSuccess;
 }
 
 }  // namespace tessera::cudart

@@ -17,7 +17,8 @@ cudaError_t run_at_once(Stream& stream, const std::string& what,
 
 /// The end of `stream` as it is now.
 std::shared_ptr<Record> record(Stream& stream);
-/// Later tasks of `stream` run after `record`.
-void wait(Stream& stream, const std::shared_ptr<Record>& record);
+/// Later tasks of `stream` run after `record`. One that a capture has recorded takes the stream
+/// into the capture.
+cudaError_t wait(Stream& stream, const std::shared_ptr<Record>& record);
 
 }  // namespace tessera::cudart

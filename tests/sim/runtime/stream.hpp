@@ -17,6 +17,8 @@
 
 namespace tessera::cudart {
 
+class Capture;
+
 struct Task {
   std::string what;
   sim::Work work;
@@ -31,6 +33,7 @@ class Stream : public std::enable_shared_from_this<Stream> {
   int device() const { return device_; }
   int priority() const { return priority_; }
   const std::string& name() const { return time.name; }
+  bool is_default() const { return number_ == 0; }
 
   void push(Task task);
   /// Holds the thread until all tasks pushed so far are done.
@@ -48,6 +51,11 @@ class Stream : public std::enable_shared_from_this<Stream> {
   static std::uint64_t own_number();
 
   StreamTime time;  ///< guarded by the issue lock
+  /// What is given to the stream becomes a part of this graph instead; guarded by the issue lock.
+  struct Branch {
+    std::shared_ptr<Capture> of;  ///< null: none
+    std::size_t number = 0;
+  } branch;
 
   /// The stream's next task is what this thread does until this object goes.
   class Turn {
