@@ -13,9 +13,9 @@
 namespace tessera::comm {
 namespace {
 
-constexpr std::array<std::string_view, 9> kCallNames{"all_reduce", "all_gather", "reduce_scatter",
-                                                     "broadcast",  "all_to_all", "all_to_all_v",
-                                                     "group",      "barrier",    "split"};
+constexpr std::array<std::string_view, 10> kCallNames{
+    "all_reduce",   "all_gather", "reduce_scatter", "broadcast", "all_to_all",
+    "all_to_all_v", "group",      "barrier",        "split",     "graph"};
 constexpr std::array<std::string_view, 3> kOpNames{"sum", "max", "min"};
 
 CallPage own_page{};
@@ -52,6 +52,8 @@ std::string title(const CallInfo& info) {
       return name;
     case Call::group:
       return fmt::format("group of {} transfers", info.count);
+    case Call::graph:
+      return fmt::format("graph of {} calls", info.count);
     default:
       return fmt::format("{}({}{}, {} elements)", name, detail, name_of(info.dtype), info.count);
   }

@@ -7,6 +7,7 @@
 #include <optional>
 
 #include "arguments.hpp"
+#include "captured_calls.hpp"
 #include "compute_stream.hpp"
 #include "device_events.hpp"
 #include "nccl_handle.hpp"
@@ -39,6 +40,7 @@ class NcclCommunicator final : public Communicator {
         nccl_(std::move(nccl)),
         stream_(make_stream()),
         rendezvous_(host_->place()),
+        captured_([this](std::int64_t calls) { watch_graph(calls); }),
         pending_(nccl_) {}
   ~NcclCommunicator() override {
     if (nccl_->flushes()) cudaStreamSynchronize(stream_);
@@ -243,8 +245,21 @@ class NcclCommunicator final : public Communicator {
     enqueue();
     logged.resumed();
     Event done = events_->record(stream_);
-    pending_.add(logged, std::move(begun), done);
-    return Request(std::make_unique<DeviceRequest>(nccl_, std::move(done)));
+    const bool captured = is_captured(compute);
+    if (captured)
+      captured_.add(logged);
+    else
+      pending_.add(logged, std::move(begun), done);
+    return Request(std::make_unique<DeviceRequest>(nccl_, std::move(done), captured));
+  }
+
+  /// What the stream that computes was just given has so many captured calls of this communicator.
+  void watch_graph(std::int64_t calls) {
+    const CallInfo info{++sequence_, calls, -1, Call::graph, DType::u8, Op::sum, 0};
+    LoggedCall logged(info, rank_, size_, axis_, host_->place().members);
+    logged.waited_for();
+    const Event end = events_->record(compute_stream());
+    pending_.add(logged, end, end);
   }
 
   std::unique_ptr<MpiCommunicator> host_;
@@ -254,6 +269,7 @@ class NcclCommunicator final : public Communicator {
   std::uint64_t sequence_ = 0, groups_ = 0;
   std::optional<std::vector<Transfer>> group_;
   Rendezvous rendezvous_;
+  CapturedCalls captured_;
   PendingOperations pending_;  ///< first to go: the watchdog looks at it
 };
 

@@ -23,13 +23,15 @@ namespace tessera::comm {
 /// Completion of an operation: the stream that computes when it is waited for continues after it.
 class DeviceRequest final : public Request::State {
  public:
-  DeviceRequest(std::shared_ptr<NcclHandle> nccl, Event done)
-      : nccl_(std::move(nccl)), done_(std::move(done)) {}
+  /// `captured`: the operation is a part of a graph, so that the host cannot ask for its end.
+  DeviceRequest(std::shared_ptr<NcclHandle> nccl, Event done, bool captured)
+      : nccl_(std::move(nccl)), done_(std::move(done)), captured_(captured) {}
   void wait() override {
     nccl_->expect_alive();
     check_cuda(cudaStreamWaitEvent(compute_stream(), done_.get(), 0), "cudaStreamWaitEvent");
   }
   bool test() override {
+    if (captured_) return false;
     const cudaError_t state = cudaEventQuery(done_.get());
     if (state != cudaErrorNotReady) check_cuda(state, "cudaEventQuery");
     return state == cudaSuccess;
@@ -38,6 +40,7 @@ class DeviceRequest final : public Request::State {
  private:
   std::shared_ptr<NcclHandle> nccl_;
   Event done_;
+  bool captured_;
 };
 
 /// Operations that were issued and have not been seen to end, oldest first; the stream runs them in

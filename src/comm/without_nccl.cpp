@@ -3,6 +3,7 @@
 #include "nccl_communicator.hpp"
 #include "nccl_versions.hpp"
 #include "tessera/base/error.hpp"
+#include "tessera/comm/device.hpp"
 #include "tessera/comm/failure.hpp"
 
 namespace tessera::comm {
@@ -15,6 +16,8 @@ std::unique_ptr<Communicator> make_nccl_communicator(std::unique_ptr<MpiCommunic
 }
 
 bool abort_device_communicators(const std::string&, std::chrono::milliseconds) { return true; }
+
+void note_graph_launch() {}
 
 NcclVersions nccl_versions() { return {}; }
 

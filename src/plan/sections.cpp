@@ -64,7 +64,10 @@ RunPlan run_plan(const config::Resolved& resolved) {
 DevicePlan device_plan(const config::JobConfig& job) {
   using enum DeviceChoice;
   return {named<DeviceChoice>(job.job.device, {{"auto", automatic}, {"cuda", cuda}, {"cpu", cpu}}),
-          job.job.share_device, job.kernels.backend};
+          job.job.share_device,
+          job.compile.enable &&
+              std::ranges::find(job.compile.components, "model") != job.compile.components.end(),
+          job.kernels.backend};
 }
 
 CommPlan comm_plan(const config::JobConfig& job) {

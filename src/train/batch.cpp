@@ -69,6 +69,7 @@ Rows read_rows(const data::SampleSource& source, const plan::BatchPlan& plan, st
 Batch batch_of(const Rows& rows, const at::Tensor& ids, const plan::BatchPlan& plan) {
   Batch batch;
   const std::int64_t each = plan.microbatch_rows, size = each * plan.cut.positions();
+  batch.ids = ids;
   const at::Tensor inputs = ids.narrow(0, 0, std::ssize(rows.inputs)),
                    labels = ids.narrow(0, inputs.numel(), std::ssize(rows.labels));
   for (int m = 0; m < plan.microbatches_a_step(); ++m) {

@@ -2,6 +2,7 @@
 #include "tessera/train/device.hpp"
 
 #include "failed_allocation.hpp"
+#include "step_graph.hpp"
 #include "tessera/comm/device.hpp"
 #include "tessera/metrics/memory.hpp"
 #include "tessera/train/device_copies.hpp"
@@ -22,5 +23,6 @@ void follow_device_memory() {}
 std::optional<FailedAllocation> failed_allocation() { return std::nullopt; }
 std::optional<FailedAllocation> held_allocation(std::chrono::seconds) { return std::nullopt; }
 std::unique_ptr<DeviceCopies> make_device_copies(at::Device) { return nullptr; }
+std::unique_ptr<StepGraph> make_step_graph(at::Device) { return nullptr; }
 
 }  // namespace tessera::train

@@ -28,9 +28,11 @@ std::string why_not_rehearsed(const plan::JobPlan& plan, at::Device device) {
   return plan::uneven_experts(plan);
 }
 
-RehearsedMemory rehearse_memory(const plan::JobPlan& plan, mesh::Rank rank, at::Device device) {
-  TESSERA_EXPECT(why_not_rehearsed(plan, device).empty(), "a rehearsal that tells nothing: {}",
-                 why_not_rehearsed(plan, device));
+RehearsedMemory rehearse_memory(const plan::JobPlan& given, mesh::Rank rank, at::Device device) {
+  TESSERA_EXPECT(why_not_rehearsed(given, device).empty(), "a rehearsal that tells nothing: {}",
+                 why_not_rehearsed(given, device));
+  plan::JobPlan plan = given;
+  plan.device.graphs = false;  // which have the same tensors
   const kernels::Allocations counted(device.type());
   const model::Model model = model_of(plan, device);
   mesh::DeviceMesh mesh(plan.layout, rank);

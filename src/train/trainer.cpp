@@ -9,6 +9,7 @@
 
 #include "loss_sums.hpp"
 #include "measured_split.hpp"
+#include "passes.hpp"
 #include "tessera/train/setup.hpp"
 
 namespace tessera::train {
@@ -43,17 +44,20 @@ Trainer::Trainer(const plan::JobPlan& plan, const model::Model& model, mesh::Dev
       microbatches_(plan.microbatches),
       ranges_(stage_ranges_of(pipeline(), model, mesh, stage_options_of(plan, device))),
       stages_(model, ranges_, pipeline().map, mesh, stage_options_of(plan, device)),
-      executor_(stages_, mesh, &timer_),
       weights_(plan.optimizer, stages_),
       batches_(source, reader_of(mesh, pipeline().map), model.dimensions.vocab,
                plan.data.read_ahead, device),
-      timer_(&metrics::monotonic_seconds, [&mesh] { return seconds_waited(mesh); }) {
+      timer_(&metrics::monotonic_seconds, [&mesh] { return seconds_waited(mesh); }),
+      passes_(std::make_unique<Passes>(plan, model, mesh, stages_, timer_, device)) {
   stages_.on_high_water([this] { memory_peak_.look([this] { return known_memory(); }); });
 }
+
+Trainer::~Trainer() = default;
 
 void Trainer::set_microbatches(const plan::MicrobatchPlan& microbatches) {
   microbatches_ = microbatches;
   stages_.set_batch(batch_plan().microbatch_rows);
+  passes_->forget_graph();
 }
 
 void Trainer::compute() {
@@ -72,23 +76,9 @@ void Trainer::compute() {
   phase.reset();
 
   const double scale = valid > 0 ? 1.0 / static_cast<double>(valid) : 0.0;
-  const schedule::ActionList& actions = pipeline().lists[parallel::pipeline_rank(mesh_)];
   found_.token_losses.clear();
-  stages_.begin_step(sizes.microbatches_a_step());
-  phase.emplace(timer_, metrics::Phase::forward);  // the executor charges backward to its own
-  for (int round = 0; round < sizes.rounds; ++round) {
-    const int first = round * sizes.microbatches;
-    const auto part =
-        std::span(batch.microbatches)
-            .subspan(static_cast<std::size_t>(first), static_cast<std::size_t>(sizes.microbatches));
-    auto pass = executor_.run(actions, part, first, scale);
-    std::ranges::move(pass.token_losses, std::back_inserter(found_.token_losses));
-  }
+  found_.token_losses = passes_->run(batch, microbatches_, scale);
   found_.losses = kernels::HostCopy(joined(found_.token_losses));
-  phase.reset();
-  phase.emplace(timer_, metrics::Phase::communication);
-  stages_.finish_gradients();
-  phase.reset();
   phase.emplace(timer_, metrics::Phase::data);
   comm::Watchdog::at("", "reading data");
   batches_.send_next(sizes, state_.samples + sizes.global_batch, end);
@@ -161,7 +151,7 @@ std::string Trainer::whereabouts() const {
     case metrics::Phase::forward:
     case metrics::Phase::backward:
       return fmt::format("forward and backward, microbatch {} of {}",
-                         executor_.current_microbatch() + 1, batch_plan().microbatches_a_step());
+                         passes_->current_microbatch() + 1, batch_plan().microbatches_a_step());
     case metrics::Phase::communication:
       return "reducing gradients and the loss";
     case metrics::Phase::device:

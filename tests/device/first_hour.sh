@@ -8,7 +8,7 @@ usage() {
   cat <<'TEXT'
 first_hour.sh [--part LETTER]... [--out DIR] [--device cuda|sim] [--programs DIR]... [--again]
 
-  --part LETTER     a sanitizers, b NCCL, c gradients, d a run's life, e speed, f bandwidth (default: all)
+  --part LETTER     a sanitizers, b NCCL, c gradients, d a run's life, e speed, f bandwidth, g graphs (default: all)
   --out DIR         logs and results.jsonl, one line for each measurement (default: ./first-hour)
   --device sim      tries the script on the simulated GPU, with tiny sizes; speeds mean nothing
   --programs DIR    where the programs are (default: .device/bin, which pack.sh fills, or build-cuda)
@@ -20,7 +20,7 @@ parts='' out=first-hour device=cuda again='' programs=()
 while [ $# -gt 0 ]; do
   case $1 in
     --part | --out | --device | --programs) [ -n "${2-}" ] || { echo "$1 needs a value" >&2; exit 2; } ;;&
-    --part) [[ $2 =~ ^[a-f]$ ]] || { echo "a part is one of a to f, not '$2'" >&2; exit 2; }; parts+=" $2"; shift ;;
+    --part) [[ $2 =~ ^[a-g]$ ]] || { echo "a part is one of a to g, not '$2'" >&2; exit 2; }; parts+=" $2"; shift ;;
     --out) out=$2; shift ;;
     --device) device=$2; shift ;;
     --programs) programs+=("$(realpath "$2")"); shift ;;
@@ -39,11 +39,11 @@ export TESSERA_TEST_DEVICE=$device
 . "$here/measure.sh"
 . "$here/parts.sh"
 facts
-for part in ${parts:-a b c d e f}; do
+for part in ${parts:-a b c d e f g}; do
   began=$SECONDS
   "part_$part"
 done
 document=$out/gpu-results.md
 [ $device = sim ] || document=$root/share/doc/tessera/gpu-results.md
 python3 "$here/render.py" --document "$document" "$out/results.jsonl"
-python3 "$here/record.py" count "$out/results.jsonl" ${parts:-a b c d e f}
+python3 "$here/record.py" count "$out/results.jsonl" ${parts:-a b c d e f g}

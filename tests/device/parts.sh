@@ -61,6 +61,14 @@ part_e() {
 
 part_f() { measure bandwidth.kernels 240 alone gpu "$(program kernel_bandwidth)" "$([ $device = cuda ] && echo 512 || echo 0.01)"; }
 
+# Kernels are short, so that the host's launches are a part of the time.
+part_g() {
+  local size=short
+  [ $device = cuda ] || size=tiny
+  measure graphs.without 120 speed $size
+  measure graphs.with 120 speed $size --compile.enable
+}
+
 tessera=$(program tessera)
 life() { "$here/life.sh" "$tessera" "$@"; }
 speed() { "$here/speed.sh" "$tessera" "$@"; }

@@ -1,13 +1,14 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
 # Trains 8 layers of Llama 3.1 8B on one GPU, in bfloat16 with sequences of 8192 tokens, and prints what it took.
-#   speed.sh TESSERA full|tiny [FLAG...]        tiny: a size for the simulated GPU
+#   speed.sh TESSERA full|short|tiny [FLAG...]        short: sequences of 512; tiny: a size for the simulated GPU
 # Inside first_hour.sh, whose function `ranks` starts the rank.
 set -euo pipefail
 here=$(dirname "$(realpath "$0")") tessera=$1 size=$2; shift 2
 work=$(mktemp -d); trap 'rm -rf "$work"' EXIT
-if [ "$size" = full ]; then
+if [ "$size" != tiny ]; then
   dim=4096 heads=32 kv=8 head=128 hidden=14336 vocab=128256 layers=8 seq=8192 steps=16
+  [ "$size" = full ] || seq=512
 else
   dim=64 heads=4 kv=2 head=16 hidden=192 vocab=256 layers=2 seq=64 steps=5
 fi
@@ -33,7 +34,7 @@ fsdp_reshard_after_forward = "never"
 mode = "none"
 J
 # A device whose peak the program does not know, as the simulated GPU, has no MFU without one.
-[ "$size" = full ] || set -- --metrics.peak_flops 1e12 "$@"
+[ "$size" != tiny ] || set -- --metrics.peak_flops 1e12 "$@"
 code=0
 ranks 1 gpu "$tessera" train "$work/job.toml" --job.dump_folder "$work/run" "$@" >"$work/log" 2>&1 || code=$?
 cat "$work/log"

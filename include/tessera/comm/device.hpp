@@ -15,6 +15,10 @@ namespace tessera::comm {
 /// before the first operation.
 void set_compute_stream_provider(std::function<void*()> provider);
 
+/// The stream that computes was just given a CUDA graph. To the watchdog, what communicators have
+/// in the graph is one call of each, until the stream comes to its end.
+void note_graph_launch();
+
 /// What this process sees of GPUs and of the libraries that drive them.
 struct DeviceFacts {
   /// whether this build of Tessera has GPU support; without it, nothing else is set

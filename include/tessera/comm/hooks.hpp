@@ -21,7 +21,8 @@ enum class Call : std::uint8_t {
   all_to_all_v,
   group,
   barrier,
-  split
+  split,
+  graph  ///< a launch of several calls that were captured
 };
 /// "all_reduce", "group", ...
 std::string_view name_of(Call call) noexcept;
@@ -31,7 +32,8 @@ std::string_view name_of(Call call) noexcept;
 struct CallInfo {
   /// number of this call on its communicator, from 1; groups have their own numbers
   std::uint64_t sequence = 0;
-  std::int64_t count = 0;  ///< elements that this rank put in; of a group: its transfers
+  std::int64_t count = 0;  ///< elements that this rank put in; of a group: its transfers; of a
+                           ///< graph: its calls
   std::int32_t root = -1;
   Call call = Call::barrier;
   DType dtype = DType::u8;

@@ -19,6 +19,7 @@ enum class DeviceChoice : std::uint8_t {
 struct DevicePlan {
   DeviceChoice choice = DeviceChoice::automatic;
   bool share = false;            ///< ranks of a node may have the same GPU
+  bool graphs = false;           ///< steps are CUDA graphs where they can be
   std::string kernels = "auto";  ///< as kernels::choose_host_kernels() takes it
 };
 

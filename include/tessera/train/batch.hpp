@@ -37,6 +37,7 @@ Rows read_rows(const data::SampleSource& source, const plan::BatchPlan& plan, st
 
 /// A step's microbatches of one rank, and how many of its labels count.
 struct Batch {
+  at::Tensor ids;  ///< tokens and labels, of which the microbatches' are parts
   std::vector<parallel::Microbatch> microbatches;
   std::int64_t valid_tokens = 0;
 };

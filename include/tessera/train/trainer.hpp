@@ -56,12 +56,15 @@ struct StepOutcome {
 /// What this rank of the mesh reads of a batch.
 Reader reader_of(mesh::DeviceMesh& mesh, const schedule::StageMap& map);
 
+class Passes;
+
 class Trainer {
  public:
   /// What is given must outlive the trainer. Collective where the plan leaves it to time cells in
   /// which stage they are.
   Trainer(const plan::JobPlan& plan, const model::Model& model, mesh::DeviceMesh& mesh,
           const data::SampleSource& source, at::Device device);
+  ~Trainer();
 
   /// What this rank votes for, asked when the loss is reduced.
   using Vote = std::function<StepVotes()>;
@@ -135,10 +138,10 @@ class Trainer {
   plan::MicrobatchPlan microbatches_;
   plan::StageRanges ranges_;
   parallel::Stages stages_;
-  parallel::Executor executor_;
   WeightUpdate weights_;
   BatchSender batches_;
   metrics::PhaseTimer timer_;
+  std::unique_ptr<Passes> passes_;
   TrainState state_;
   Found found_;
 };

@@ -147,14 +147,15 @@ OptionList recompute() {
 }
 
 OptionList compile() {
-  constexpr std::string_view kCompiled =
-      "Tessera's kernels are compiled when it is built; results are the same";
   return {
-      OPTION(compile.enable, "Compile the model with torch.compile").harmless(kCompiled),
-      OPTION(compile.components, "Components to compile")
+      OPTION(compile.enable,
+             "On GPUs: forward and backward of a step are one CUDA graph, where they can be; the "
+             "log says why where they cannot"),
+      OPTION(compile.components, "The graph is made where \"model\" is one of them")
+          .with("compile.enable"),
+      OPTION(compile.backend, "Compiler")
           .with("compile.enable")
-          .harmless(kCompiled),
-      OPTION(compile.backend, "Compiler").with("compile.enable").harmless(kCompiled),
+          .harmless("Tessera's kernels are compiled when it is built; results are the same"),
   };
 }
 

@@ -23,7 +23,7 @@ struct Job {
   std::string type = "float32";
   int layers = 6;
   std::string schedule = "1F1B";
-  bool documents = false;
+  bool documents = false, graphs = false;
 };
 
 /// Whose rows of every matrix begin at multiples of 16 bytes, as in real models.
@@ -43,6 +43,7 @@ config::JobConfig job_of(const Job& row) {
   if (row.degrees.pp > 1) job.parallelism.pipeline_parallel_microbatch_size = 1;
   job.parallelism.pipeline_parallel_schedule = row.schedule;
   job.training.document_mask = row.documents;
+  job.compile.enable = row.graphs;
   return job;
 }
 
@@ -56,7 +57,7 @@ class Steps {
         model_(model::make_decoder(
             shape_of(row), 16, row.type == "bfloat16" ? at::kBFloat16 : at::kFloat, place_.device)),
         plan_(planned(job_of(row), model_, layout_)),
-        trainer_(plan_, model_, mesh_, source_, place_.device) {
+        trainer_(plan_, model_, mesh_, source_of(row), place_.device) {
     trainer_.stages().initialize(7);
     trainer_.step();
     trainer_.step();
@@ -77,11 +78,17 @@ class Steps {
   mesh::DeviceMesh& mesh() { return mesh_; }
 
  private:
+  const data::SampleSource& source_of(const Job& row) const {
+    if (row.graphs) return even_;
+    return source_;
+  }
+
   Place place_;
   mesh::Layout layout_;
   mesh::DeviceMesh mesh_;
   model::Model model_;
   UnevenSource source_;
+  EvenSource even_;
   plan::JobPlan plan_;
   train::Trainer trainer_;
 };
@@ -111,7 +118,14 @@ TEST_F(StepWork, IsWhatTheDocumentSays) {
   const std::vector<Job> jobs{
       {"Llama, 1 rank", {1, 1, 1, 1, 1}},
       {"Llama, 1 rank, bfloat16", {1, 1, 1, 1, 1}, "", "bfloat16"},
+      {.name = "Llama, 1 rank, bfloat16, as a graph",
+       .degrees = {1, 1, 1, 1, 1},
+       .type = "bfloat16",
+       .graphs = true},
       {"Llama, 2 stages, 8 microbatches", {2, 1, 1, 1, 1}},
+      {.name = "Llama, 2 stages, 8 microbatches, as graphs",
+       .degrees = {2, 1, 1, 1, 1},
+       .graphs = true},
       {"Llama, FSDP 2", {1, 1, 2, 1, 1}, "", "bfloat16"},
       {"Llama, 2 x 2 x 2, 4 microbatches", {2, 1, 2, 1, 2}},
       {"Mixture of 6 layers, 1 rank", {1, 1, 1, 1, 1}, "qwen3_moe"},

@@ -133,6 +133,12 @@ void UnevenSource::read(std::int64_t sample, std::span<std::int32_t> inputs,
   }
 }
 
+void EvenSource::read(std::int64_t sample, std::span<std::int32_t> inputs,
+                      std::span<std::int32_t> labels) const {
+  tokens_.read(sample, inputs, labels);
+  for (std::int32_t& label : labels) label = label < 0 ? 1 : label;
+}
+
 config::JobConfig tiny_job(const std::string& dtype) {
   config::JobConfig job;
   job.training.dtype = dtype;

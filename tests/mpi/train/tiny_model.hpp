@@ -46,6 +46,21 @@ class UnevenSource final : public data::SampleSource {
   }
 };
 
+/// The same tokens. As many labels count in each step: all of them.
+class EvenSource final : public data::SampleSource {
+ public:
+  std::int64_t seq_len() const override { return tokens_.seq_len(); }
+  std::optional<std::int64_t> sample_limit() const override { return std::nullopt; }
+  void read(std::int64_t sample, std::span<std::int32_t> inputs,
+            std::span<std::int32_t> labels) const override;
+  std::vector<std::int64_t> document_starts(std::int64_t sample) const override {
+    return tokens_.document_starts(sample);
+  }
+
+ private:
+  UnevenSource tokens_;
+};
+
 /// A job with the tiny model's sizes, no warm-up, and everything else by default.
 config::JobConfig tiny_job(const std::string& dtype);
 

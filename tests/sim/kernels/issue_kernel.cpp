@@ -60,7 +60,8 @@ void issue_kernel(const Launch& launch, BlockBody body) {
     return cudaErrorIllegalAddress;
   };
   const std::vector<Access> accesses = accesses_of(launch);
-  const auto issue = settings().queued_operators ? &enqueue : &run_at_once;
+  const bool waits = settings().queued_operators || is_capturing(launch.stream);
+  const auto issue = waits ? &enqueue : &run_at_once;
   // check_launch() asks for the error
   static_cast<void>(issue(launch.stream, launch.name, accesses, work));
 }

@@ -56,7 +56,7 @@ void copy_on_device(const Tensor& to, const Tensor& from) {
   add_accesses(task.accesses, from, false);
   add_accesses(task.accesses, to, true);
   task.work = [target = twins.of(to), source = twins.of(from)] { target.copy_(source); };
-  settings().queued_operators ? queue_operator(task) : run_operator(task);
+  operators_wait() ? queue_operator(task) : run_operator(task);
 }
 
 void copy_to_device(const Tensor& to, const Tensor& from, bool non_blocking) {

@@ -26,6 +26,9 @@ using c10::CachingDeviceAllocator::TraceEntry;
 void trace(const TraceEntry& entry) {
   const auto* const data = reinterpret_cast<const void*>(entry.addr_);
   auto* const stream = static_cast<cudaStream_t>(entry.stream_);
+  // What a graph allocates stays its own: between launches nobody else gets it.
+  const bool of_graph = entry.mempool_ != c10::MempoolId_t{0, 0};
+  if (of_graph && !is_capturing(stream)) return;
   if (entry.action_ == TraceEntry::ALLOC)
     static_cast<void>(block_allocated(data, entry.size_, stream));
   if (entry.action_ == TraceEntry::FREE_COMPLETED)

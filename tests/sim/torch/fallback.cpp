@@ -8,6 +8,7 @@
 #include <array>
 #include <optional>
 
+#include "captured_results.hpp"
 #include "host_twins.hpp"
 #include "operator_task.hpp"
 
@@ -32,7 +33,10 @@ class Call {
   }
 
   /// The results, for the stack.
-  torch::jit::Stack run() { return can_wait() ? queue() : run_at_once(); }
+  torch::jit::Stack run() {
+    if (can_wait()) return queue();
+    return is_capturing() ? capture() : run_at_once();
+  }
 
  private:
   static bool writes(const c10::Argument& argument) {
@@ -44,7 +48,7 @@ class Call {
     for (const at::Tag tag : {at::Tag::dynamic_output_shape, at::Tag::data_dependent_output,
                               at::Tag::nondeterministic_seeded})
       if (op_.hasTag(tag)) return false;
-    return settings().queued_operators && !makes_tensors_ && grown_.empty() &&
+    return operators_wait() && !makes_tensors_ && grown_.empty() &&
            std::all_of(schema_.returns().begin(), schema_.returns().end(), &Call::writes);
   }
 
@@ -94,7 +98,7 @@ class Call {
                 "Expected all tensors to be on the same device, but found at least two devices, "
                 "cuda and cpu! (in ",
                 task_.name, ")");
-    if (!settings().queued_operators) return tensor;
+    if (!operators_wait()) return tensor;
     at::Tensor copy = tensor.clone();
     if (tensor.unsafeGetTensorImpl()->is_wrapped_number())
       copy.unsafeGetTensorImpl()->set_wrapped_number(true);
@@ -126,6 +130,23 @@ class Call {
       if (alias != nullptr && alias->beforeSets() == set) return arguments_[k];
     }
     TORCH_CHECK(false, task_.name, ": a result is none of the arguments");
+  }
+
+  /// Fresh results of a graph's task.
+  torch::jit::Stack capture() {
+    const bool random = op_.hasTag(at::Tag::nondeterministic_seeded);
+    TORCH_CHECK(!host_waits() && !random && grown_.empty(), task_.name,
+                ": operation not permitted when stream is capturing");
+    const auto compute = [op = op_](const torch::jit::Stack& arguments) {
+      return call(op, arguments);
+    };
+    CapturedResults results(compute(stand_ins_of(arguments_)), device_);
+    task_.work = [compute, arguments = arguments_, twins = results.twins()] {
+      CapturedResults::fill(twins, compute(arguments));
+    };
+    results.add_accesses(task_.accesses);
+    queue_operator(task_);
+    return results.take();
   }
 
   torch::jit::Stack run_at_once() {
@@ -189,6 +210,28 @@ class Call {
   bool makes_tensors_ = false;
 };
 
+/// The same for a graph: `function` runs at each launch.
+std::vector<at::Tensor> capture_on_host(OperatorTask task, at::Device device,
+                                        const std::vector<at::Tensor>& arguments,
+                                        const HostFunction& function) {
+  const auto compute = [function](const torch::jit::Stack& twins) {
+    std::vector<at::Tensor> inputs;
+    for (const c10::IValue& twin : twins) inputs.push_back(twin.toTensor());
+    const std::vector<at::Tensor> made = function(inputs);
+    return torch::jit::Stack(made.begin(), made.end());
+  };
+  const torch::jit::Stack twins(arguments.begin(), arguments.end());
+  CapturedResults results(compute(stand_ins_of(twins)), device);
+  task.work = [compute, twins, targets = results.twins()] {
+    CapturedResults::fill(targets, compute(twins));
+  };
+  results.add_accesses(task.accesses);
+  queue_operator(task);
+  std::vector<at::Tensor> made;
+  for (const c10::IValue& result : results.take()) made.push_back(result.toTensor());
+  return made;
+}
+
 }  // namespace
 
 void fall_back(const c10::OperatorHandle& op, c10::DispatchKeySet, torch::jit::Stack* stack) {
@@ -221,6 +264,7 @@ std::vector<at::Tensor> run_on_host(const std::string& name, const std::vector<a
     add_accesses(task.accesses, input, false);
     arguments.push_back(twins.of(input));
   }
+  if (is_capturing()) return capture_on_host(std::move(task), device, arguments, function);
   task.work = [&] { results = function(arguments); };
   run_operator(task);
   for (at::Tensor& result : results) result = to_device(name, result, device);

@@ -21,7 +21,8 @@ namespace tessera::sim {
 /// LibTorch throws on a GPU for host tensors among the arguments that are no scalars.
 void fall_back(const c10::OperatorHandle& op, c10::DispatchKeySet keys, torch::jit::Stack* stack);
 
-/// Runs host code that returns fresh tensors, as the fallback does.
+/// Runs host code that returns fresh tensors, as the fallback does. In a capture it runs once for
+/// their shapes and again at each launch, so it owns what it uses.
 using HostFunction = std::function<std::vector<at::Tensor>(const std::vector<at::Tensor>& inputs)>;
 std::vector<at::Tensor> run_on_host(const std::string& name, const std::vector<at::Tensor>& inputs,
                                     const HostFunction& function);

@@ -57,8 +57,8 @@ std::tuple<Tensor, Tensor, Tensor, Tensor, c10::SymInt, c10::SymInt, Tensor, Ten
     const Tensor& q, const Tensor& k, const Tensor& v, double dropout, bool causal,
     bool return_debug_mask, std::optional<double> scale) {
   expect_supported(q, k, v, dropout, causal);
-  const auto results =
-      run_on_host("aten::_scaled_dot_product_flash_attention", {q, k, v}, [&](const auto& in) {
+  const auto results = run_on_host(
+      "aten::_scaled_dot_product_flash_attention", {q, k, v}, [causal, scale](const auto& in) {
         const std::int64_t heads = in[0].size(1);
         const auto [out, logsumexp] = at::_scaled_dot_product_flash_attention_for_cpu(
             in[0], for_all_heads(in[1], heads), for_all_heads(in[2], heads), 0.0, causal, {},
@@ -79,7 +79,7 @@ std::tuple<Tensor, Tensor, Tensor> flash_backward(
               "logsumexp must be contiguous and float32");
   const auto results = run_on_host(
       "aten::_scaled_dot_product_flash_attention_backward", {grad, q, k, v, out, logsumexp},
-      [&](const auto& in) {
+      [causal, scale](const auto& in) {
         const std::int64_t heads = in[1].size(1), key_heads = in[2].size(1);
         const auto [dq, dk, dv] = at::_scaled_dot_product_flash_attention_for_cpu_backward(
             in[0], in[1], for_all_heads(in[2], heads), for_all_heads(in[3], heads), in[4], in[5],

@@ -163,22 +163,23 @@ std::tuple<Tensor, Tensor, Tensor, Tensor, Tensor> flash_forward(
   const FlashCall call(q, max_q.expect_int(), max_k.expect_int(), causal, scale, left, right);
   std::vector<Tensor> inputs{q, k, v};
   if (cut_q.defined()) inputs.insert(inputs.end(), {cut_q, cut_k});
-  const auto results = run_on_host("aten::_flash_attention_forward", inputs, [&](const auto& in) {
-    const Tensor out = unwritten(in[0]);
-    const bool runs = in.size() > 3;
-    const Tensor log = unwritten(
-        at::empty(runs ? std::vector<std::int64_t>{in[0].size(1), in[0].size(0)}
-                       : std::vector<std::int64_t>{in[0].size(0), in[0].size(2), in[0].size(1)},
-                  at::kFloat));
-    if (!runs)
-      for (std::int64_t b = 0; b < in[0].size(0); ++b)
-        forward_run(call, in[0][b], in[1][b], in[2][b], out[b], log[b]);
-    else
-      for (const FlashRun& run : runs_of(call, in[3], in[4], in[0].size(0), in[1].size(0)))
-        forward_run(call, run.of_queries(in[0]), run.of_keys(in[1]), run.of_keys(in[2]),
-                    run.of_queries(out), log.narrow(1, run.q_begin, run.queries));
-    return std::vector<Tensor>{out, log};
-  });
+  const auto results =
+      run_on_host("aten::_flash_attention_forward", inputs, [call](const auto& in) {
+        const Tensor out = unwritten(in[0]);
+        const bool runs = in.size() > 3;
+        const Tensor log = unwritten(
+            at::empty(runs ? std::vector<std::int64_t>{in[0].size(1), in[0].size(0)}
+                           : std::vector<std::int64_t>{in[0].size(0), in[0].size(2), in[0].size(1)},
+                      at::kFloat));
+        if (!runs)
+          for (std::int64_t b = 0; b < in[0].size(0); ++b)
+            forward_run(call, in[0][b], in[1][b], in[2][b], out[b], log[b]);
+        else
+          for (const FlashRun& run : runs_of(call, in[3], in[4], in[0].size(0), in[1].size(0)))
+            forward_run(call, run.of_queries(in[0]), run.of_keys(in[1]), run.of_keys(in[2]),
+                        run.of_queries(out), log.narrow(1, run.q_begin, run.queries));
+        return std::vector<Tensor>{out, log};
+      });
   const Tensor state = at::empty({0}, q.options().dtype(at::kLong));
   return {results[0], results[1], state, state, Tensor()};
 }
@@ -202,20 +203,21 @@ std::tuple<Tensor, Tensor, Tensor> flash_run_backward(
   const FlashCall call(q, max_q.expect_int(), max_k.expect_int(), causal, scale, left, right);
   std::vector<Tensor> inputs{grad, q, k, v, out, logsumexp};
   if (cut_q.defined()) inputs.insert(inputs.end(), {cut_q, cut_k});
-  const auto results = run_on_host("aten::_flash_attention_backward", inputs, [&](const auto& in) {
-    const FlashGradients all{unwritten(in[1]), unwritten(in[2]), unwritten(in[3])};
-    if (in.size() == 6)
-      for (std::int64_t b = 0; b < in[1].size(0); ++b)
-        backward_run(call, in[0][b], in[1][b], in[2][b], in[3][b], in[4][b], in[5][b],
-                     {all.q[b], all.k[b], all.v[b]});
-    else
-      for (const FlashRun& run : runs_of(call, in[6], in[7], in[1].size(0), in[2].size(0)))
-        backward_run(call, run.of_queries(in[0]), run.of_queries(in[1]), run.of_keys(in[2]),
-                     run.of_keys(in[3]), run.of_queries(in[4]),
-                     in[5].narrow(1, run.q_begin, run.queries),
-                     {run.of_queries(all.q), run.of_keys(all.k), run.of_keys(all.v)});
-    return std::vector<Tensor>{all.q, all.k, all.v};
-  });
+  const auto results =
+      run_on_host("aten::_flash_attention_backward", inputs, [call](const auto& in) {
+        const FlashGradients all{unwritten(in[1]), unwritten(in[2]), unwritten(in[3])};
+        if (in.size() == 6)
+          for (std::int64_t b = 0; b < in[1].size(0); ++b)
+            backward_run(call, in[0][b], in[1][b], in[2][b], in[3][b], in[4][b], in[5][b],
+                         {all.q[b], all.k[b], all.v[b]});
+        else
+          for (const FlashRun& run : runs_of(call, in[6], in[7], in[1].size(0), in[2].size(0)))
+            backward_run(call, run.of_queries(in[0]), run.of_queries(in[1]), run.of_keys(in[2]),
+                         run.of_keys(in[3]), run.of_queries(in[4]),
+                         in[5].narrow(1, run.q_begin, run.queries),
+                         {run.of_queries(all.q), run.of_keys(all.k), run.of_keys(all.v)});
+        return std::vector<Tensor>{all.q, all.k, all.v};
+      });
   return {results[0], results[1], results[2]};
 }
 

@@ -28,22 +28,23 @@ class HostAttention final : public kernels::Operation {
 
   std::vector<Tensor> forward(kernels::Kept& kept, std::span<const Tensor> inputs) override {
     kept.save({inputs.begin(), inputs.end()});
-    return run_on_host(name, {inputs.begin(), inputs.end()}, [&](const std::vector<Tensor>& twins) {
-      const WithAutograd with_autograd;
-      return std::vector<Tensor>{attend(leaves(twins), twins).detach()};
-    });
+    return run_on_host(name, {inputs.begin(), inputs.end()},
+                       [self = *this](const std::vector<Tensor>& twins) {
+                         const WithAutograd with_autograd;
+                         return std::vector<Tensor>{self.attend(leaves(twins), twins).detach()};
+                       });
   }
 
   std::vector<Tensor> backward(kernels::Kept& kept, std::vector<Tensor> gradients) override {
     std::vector<Tensor> inputs = kept.saved();
     const std::size_t count = inputs.size();
     inputs.push_back(gradients[0]);
-    auto results = run_on_host(name, inputs, [&](std::vector<Tensor> twins) {
+    auto results = run_on_host(name, inputs, [self = *this](std::vector<Tensor> twins) {
       const WithAutograd with_autograd;
       const Tensor gradient = twins.back();
       twins.pop_back();
       const std::vector<Tensor> of = leaves(twins);
-      kernels::run_backward({attend(of, twins)}, {gradient});
+      kernels::run_backward({self.attend(of, twins)}, {gradient});
       return std::vector<Tensor>{of[0].grad(), of[1].grad(), of[2].grad()};
     });
     results.resize(count);  // none for the mask

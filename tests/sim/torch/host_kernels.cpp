@@ -30,7 +30,7 @@ class HostKernel {
   void issue(std::function<void()> work) {
     count_work(WorkKind::launch, task_.name);
     task_.work = std::move(work);
-    settings().queued_operators ? queue_operator(task_) : run_operator(task_);
+    operators_wait() ? queue_operator(task_) : run_operator(task_);
   }
 
  private:
@@ -154,16 +154,22 @@ std::vector<Tensor> inputs_of(const AttentionPart& part, std::initializer_list<T
   return inputs;
 }
 
-AttentionPart on(const AttentionPart& part, const std::vector<Tensor>& twins) {
-  return {twins[0],   twins[1],    twins[2],
-          part.scale, part.causal, part.mask.defined() ? twins.back() : Tensor()};
-}
+/// What is to be done with a part's tensors, without them.
+struct PartRules {
+  explicit PartRules(const AttentionPart& part)
+      : scale(part.scale), causal(part.causal), masked(part.mask.defined()) {}
+  AttentionPart on(const std::vector<Tensor>& twins) const {
+    return {twins[0], twins[1], twins[2], scale, causal, masked ? twins.back() : Tensor()};
+  }
+  double scale;
+  bool causal, masked;
+};
 
 /// Layouts of the results are the host's, too: later products have its bits only then.
 AttentionValue attention_part(const AttentionPart& part) {
   const auto results =
-      run_on_host("attention", inputs_of(part), [&](const std::vector<Tensor>& twins) {
-        const auto [out, logsumexp] = host_backend.attention_part(on(part, twins));
+      run_on_host("attention", inputs_of(part), [rules = PartRules(part)](const auto& twins) {
+        const auto [out, logsumexp] = host_backend.attention_part(rules.on(twins));
         return std::vector<Tensor>{out, logsumexp};
       });
   return {results[0], results[1]};
@@ -173,9 +179,9 @@ AttentionGradients attention_part_backward(const AttentionPart& part, const Atte
                                            const Tensor& grad_out) {
   const std::vector<Tensor> inputs = inputs_of(part, {merged.out, merged.logsumexp, grad_out});
   const auto results =
-      run_on_host("attention_backward", inputs, [&](const std::vector<Tensor>& twins) {
+      run_on_host("attention_backward", inputs, [rules = PartRules(part)](const auto& twins) {
         const auto [q, k, v] =
-            host_backend.attention_part_backward(on(part, twins), {twins[3], twins[4]}, twins[5]);
+            host_backend.attention_part_backward(rules.on(twins), {twins[3], twins[4]}, twins[5]);
         return std::vector<Tensor>{q, k, v};
       });
   return {results[0], results[1], results[2]};

@@ -28,6 +28,10 @@ void call(const std::function<void()>& work) {
 
 }  // namespace
 
+bool is_capturing() { return is_capturing(current_stream(c10::cuda::current_device())); }
+
+bool operators_wait() { return settings().queued_operators || is_capturing(); }
+
 void run_operator(const OperatorTask& task) {
   std::exception_ptr thrown;
   const cudaError_t error = run_at_once(current_stream(task.device), task.name, task.accesses, [&] {

@@ -20,6 +20,12 @@ struct OperatorTask {
   std::function<void()> work;  ///< runs below autograd, on one thread, with device memory open
 };
 
+/// Whether operators are tasks now, so that their results are not there when a call returns: queued
+/// ones, or those of a graph that is captured.
+bool operators_wait();
+/// Whether the current stream is captured: nothing may run at once.
+bool is_capturing();
+
 /// Runs the work before it returns, and throws what it throws. Throws c10::Error for an error of
 /// the device.
 void run_operator(const OperatorTask& task);

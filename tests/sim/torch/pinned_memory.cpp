@@ -5,6 +5,8 @@
 #include <c10/cuda/CUDAException.h>
 #include <c10/cuda/CUDAStream.h>
 
+#include "sim/sim.hpp"
+
 namespace tessera::sim {
 namespace {
 
@@ -23,7 +25,9 @@ struct PinnedBlocks final : at::CachingHostAllocatorImpl<CUDAStream, c10::Event>
   }
   bool query_event(c10::Event& event) override { return event.query(); }
   CUDAStream get_current_stream() const override { return c10::cuda::getCurrentCUDAStream(); }
-  bool stream_is_capturing(CUDAStream) const override { return false; }
+  bool stream_is_capturing(CUDAStream stream) const override {
+    return is_capturing(stream.stream());
+  }
 };
 
 void free_pinned(void* context);

@@ -53,7 +53,7 @@ Tensor scaled_mm(const Tensor& a, const Tensor& b, const Tensor& of_a, const Ten
   expect_scales(a, b, of_a, of_b, out);
   TORCH_CHECK(!bias && !of_result && !is_float8(a.new_empty({0}, out)),
               "the simulated product has no bias and no float8 results");
-  return run_on_host("aten::_scaled_mm", {a, b, of_a, of_b}, [&](const auto& in) {
+  return run_on_host("aten::_scaled_mm", {a, b, of_a, of_b}, [out](const auto& in) {
     const Tensor sums = at::mm(in[0].to(at::kFloat), in[1].to(at::kFloat));
     return std::vector<Tensor>{sums.mul(in[2]).mul(in[3]).to(out)};
   })[0];

@@ -79,7 +79,7 @@ TEST(Resolve, AcceptsThreeCommandLines) {
   const Resolved b = resolve({"--parallelism.data_parallel_shard_degree", "4",
                               "--parallelism.tensor_parallel_degree", "2",
                               "--parallelism.enable_async_tensor_parallel", "--compile.enable"});
-  EXPECT_EQ(b.warnings.size(), 1u);
+  EXPECT_EQ(b.warnings.size(), 0u);
   const Resolved c = resolve(
       {"--parallelism.data_parallel_shard_degree", "8", "--parallelism.tensor_parallel_degree", "8",
        "--parallelism.pipeline_parallel_degree", "8", "--parallelism.pipeline_parallel_schedule",

@@ -113,14 +113,16 @@ TEST(Resolve, WarnsOnlyOfWhatIsNotActedOn) {
                        "--parallelism.pipeline_parallel_schedule", "gpipe"})
                   .warnings,
               IsEmpty());
-  const auto warnings = resolve({"--compile.enable", "--training.gc_freq", "10"}).warnings;
+  const auto warnings =
+      resolve({"--compile.enable", "--compile.backend", "eager", "--training.gc_freq", "10"})
+          .warnings;
   ASSERT_EQ(warnings.size(), 1u);
-  EXPECT_THAT(warnings[0], HasSubstr("compile.enable = true (command line)"));
+  EXPECT_THAT(warnings[0], HasSubstr("compile.backend = \"eager\" (command line)"));
   EXPECT_THAT(warnings[0], HasSubstr("\n  training.gc_freq = 10 (command line)"));
 }
 
 TEST(Resolve, SaysNothingOfKeysBesideFeaturesThatAreOff) {
-  EXPECT_THAT(resolve({"--compile.components", "loss", "--profiling.profile_freq", "5"}).warnings,
+  EXPECT_THAT(resolve({"--compile.backend", "eager", "--profiling.profile_freq", "5"}).warnings,
               IsEmpty());
   const std::vector<std::string> deepep{"--parallelism.expert_parallel_comm_backend", "deepep",
                                         "--training.dataset_path", "x"};

@@ -130,8 +130,8 @@ refused | activation_checkpoint.visualize_memory_budget_pareto | true
 harmless | activation_checkpoint.preserve_rng_state | false
 refused | activation_checkpoint.determinism_check | throw
 refused | activation_checkpoint.debug | true
-harmless | compile.enable | true
-harmless | compile.components | loss
+acts | compile.enable | true | tests/sim/graphs_test.sh | --compile.enable
+acts | compile.components | loss | tests/sim/graphs_test.sh | --compile.components
 harmless | compile.backend | eager
 refused | quantize.linear.float8.enable_fsdp_float8_all_gather | true
 refused | quantize.linear.float8.precompute_float8_dynamic_scale_for_fsdp | true

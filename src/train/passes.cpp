@@ -1,0 +1,122 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "passes.hpp"
+
+#include <algorithm>
+#include <iterator>
+#include <utility>
+
+#include "tessera/base/log.hpp"
+
+namespace tessera::train {
+namespace {
+
+using mesh::Axis;
+
+/// The same microbatches in memory of their own.
+Batch copy_of(const Batch& batch) {
+  Batch copy = batch;
+  copy.ids = batch.ids.clone();
+  const auto within = [&](const at::Tensor& part) {
+    return part.defined() ? copy.ids.narrow(0, part.storage_offset(), part.numel()) : part;
+  };
+  for (parallel::Microbatch& each : copy.microbatches)
+    each = {within(each.tokens), within(each.labels), std::move(each.documents)};
+  return copy;
+}
+
+}  // namespace
+
+std::string obstacle_to_graphs(const plan::JobPlan& plan, const model::Model& model,
+                               mesh::DeviceMesh& mesh, at::Device device) {
+  using enum Axis;
+  if (!device.is_cuda()) return "CUDA graphs need a GPU";
+  const std::string_view backend = mesh.along({pp, dp_replicate, dp_shard, cp, tp}).backend();
+  if (backend != "nccl" && backend != "self")
+    return "communication goes through the host (comm.backend)";
+  if (!model.mixtures.empty()) return "the host takes part in mixtures of experts";
+  if (plan.batch().documents) return "each batch has documents of other lengths";
+  if (plan.sharding.offload)
+    return "the host has a part of the weights (training.enable_cpu_offload)";
+  if (plan.recompute.offload)
+    return "the host keeps activations meanwhile (activation_checkpoint.offload)";
+  if (plan.comm.check_collectives) return "debug.check_collectives looks at each call";
+  if (plan.run.trace) return "profiling.enable_profiling records each call";
+  return "";
+}
+
+Passes::Passes(const plan::JobPlan& plan, const model::Model& model, mesh::DeviceMesh& mesh,
+               parallel::Stages& stages, metrics::PhaseTimer& timer, at::Device device)
+    : mesh_(mesh),
+      stages_(stages),
+      timer_(timer),
+      device_(device),
+      executor_(stages, mesh, &timer),
+      wanted_(plan.device.graphs) {
+  if (!wanted_) return;
+  const std::string obstacle = obstacle_to_graphs(plan, model, mesh, device);
+  if (obstacle.empty()) return;
+  tell(obstacle);
+  wanted_ = false;
+}
+
+void Passes::tell(const std::string& reason) {
+  if (std::exchange(told_, true) || mesh_.rank().value() != 0) return;
+  log::info("compile.enable: steps are no CUDA graphs, as {}", reason);
+}
+
+void Passes::forget_graph() {
+  captured_.reset();
+  scale_.reset();
+}
+
+std::vector<at::Tensor> Passes::run(const Batch& batch, const plan::MicrobatchPlan& microbatches,
+                                    double scale) {
+  if (!wanted_ || !may_launch(scale)) return issue(batch, microbatches, scale);
+  if (!captured_)
+    capture(batch, microbatches, scale);
+  else
+    captured_->batch.ids.copy_(batch.ids, /*non_blocking=*/true);
+  captured_->graph->launch();
+  return captured_->token_losses;
+}
+
+/// A step is issued call by call before one is captured: what is made once is there then. The scale
+/// of the loss is a part of the graph.
+bool Passes::may_launch(double scale) {
+  if (captured_ ? captured_->scale == scale : scale_ == scale) return true;
+  if (scale_ || captured_) tell("the number of tokens that count differs from step to step");
+  scale_ = scale;
+  return false;
+}
+
+void Passes::capture(const Batch& batch, const plan::MicrobatchPlan& microbatches, double scale) {
+  Captured captured{make_step_graph(device_), copy_of(batch), scale, {}};
+  captured.graph->capture(
+      [&] { captured.token_losses = issue(captured.batch, microbatches, scale); });
+  captured_ = std::move(captured);
+  if (mesh_.rank().value() == 0)
+    log::info("compile.enable: forward and backward of a step are a CUDA graph from now on");
+}
+
+std::vector<at::Tensor> Passes::issue(const Batch& batch, const plan::MicrobatchPlan& microbatches,
+                                      double scale) {
+  const plan::BatchPlan& sizes = microbatches.batch;
+  const schedule::ActionList& actions = microbatches.pipeline.lists[parallel::pipeline_rank(mesh_)];
+  std::vector<at::Tensor> token_losses;
+  stages_.begin_step(sizes.microbatches_a_step());
+  std::optional<metrics::PhaseTimer::Scope> phase(std::in_place, timer_, metrics::Phase::forward);
+  for (int round = 0; round < sizes.rounds; ++round) {  // the executor charges backward to its own
+    const int first = round * sizes.microbatches;
+    const auto part =
+        std::span(batch.microbatches)
+            .subspan(static_cast<std::size_t>(first), static_cast<std::size_t>(sizes.microbatches));
+    auto pass = executor_.run(actions, part, first, scale);
+    std::ranges::move(pass.token_losses, std::back_inserter(token_losses));
+  }
+  phase.reset();
+  phase.emplace(timer_, metrics::Phase::communication);
+  stages_.finish_gradients();
+  return token_losses;
+}
+
+}  // namespace tessera::train

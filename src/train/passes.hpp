@@ -1,0 +1,69 @@
+// SPDX-License-Identifier: Apache-2.0
+// Forward and backward of a step on this rank, up to its summed gradients: issued call by call, or
+// launched as a CUDA graph.
+#pragma once
+
+#include "tessera/kernels/tensor.hpp"
+
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "step_graph.hpp"
+#include "tessera/mesh/device_mesh.hpp"
+#include "tessera/metrics/meter.hpp"
+#include "tessera/model/model.hpp"
+#include "tessera/parallel/executor.hpp"
+#include "tessera/parallel/stages.hpp"
+#include "tessera/plan/job_plan.hpp"
+#include "tessera/train/batch.hpp"
+
+namespace tessera::train {
+
+/// Why steps of this job cannot be graphs; empty if they can.
+std::string obstacle_to_graphs(const plan::JobPlan& plan, const model::Model& model,
+                               mesh::DeviceMesh& mesh, at::Device device);
+
+class Passes {
+ public:
+  /// What is given must outlive this. Rank 0 logs why a job that asks for graphs gets none.
+  Passes(const plan::JobPlan& plan, const model::Model& model, mesh::DeviceMesh& mesh,
+         parallel::Stages& stages, metrics::PhaseTimer& timer, at::Device device);
+
+  /// Leaves the gradients in the stages' groups, summed over the job. `scale`: 1 / valid tokens.
+  /// Returns the losses of the microbatches' tokens, in the order of the batch, on the last stage:
+  /// valid until the next call. Does not wait for the device.
+  std::vector<at::Tensor> run(const Batch& batch, const plan::MicrobatchPlan& microbatches,
+                              double scale);
+  /// Microbatches have other sizes from now on.
+  void forget_graph();
+  /// See Executor::current_microbatch().
+  int current_microbatch() const noexcept { return executor_.current_microbatch(); }
+
+ private:
+  /// What was captured, and the memory that it reads and writes.
+  struct Captured {
+    std::unique_ptr<StepGraph> graph;
+    Batch batch;
+    double scale = 0;
+    std::vector<at::Tensor> token_losses;
+  };
+  bool may_launch(double scale);
+  void capture(const Batch& batch, const plan::MicrobatchPlan& microbatches, double scale);
+  std::vector<at::Tensor> issue(const Batch& batch, const plan::MicrobatchPlan& microbatches,
+                                double scale);
+  void tell(const std::string& reason);
+
+  mesh::DeviceMesh& mesh_;
+  parallel::Stages& stages_;
+  metrics::PhaseTimer& timer_;
+  at::Device device_;
+  parallel::Executor executor_;
+  bool wanted_;
+  bool told_ = false;            ///< that a step is issued call by call
+  std::optional<double> scale_;  ///< of the step before, if it was issued call by call
+  std::optional<Captured> captured_;
+};
+
+}  // namespace tessera::train

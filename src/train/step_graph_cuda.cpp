@@ -1,0 +1,136 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "step_graph.hpp"
+
+#include <c10/cuda/CUDACachingAllocator.h>
+#include <c10/cuda/CUDAGuard.h>
+#include <c10/cuda/CUDAStream.h>
+
+#include <atomic>
+#include <optional>
+#include <utility>
+
+#include "tessera/base/error.hpp"
+#include "tessera/comm/device.hpp"
+
+namespace tessera::train {
+namespace {
+
+namespace allocator = c10::cuda::CUDACachingAllocator;
+
+void check_graph(cudaError_t code, const char* call) {
+  require(code == cudaSuccess, ExitCode::environment,
+          "{}: {}; this step cannot be a CUDA graph, so train with compile.enable = false", call,
+          cudaGetErrorString(code));
+}
+
+/// Memory that the allocator gives to captured streams alone. It is kept until this goes and the
+/// last tensor in it is gone.
+class PrivatePool {
+ public:
+  explicit PrivatePool(c10::DeviceIndex device) : device_(device), id_{++last_id, 0} {}
+  PrivatePool(const PrivatePool&) = delete;
+  ~PrivatePool() {
+    if (begun_) allocator::releasePool(device_, id_);
+  }
+
+  void begin() {
+    allocator::beginAllocateToPool(device_, id_, [](cudaStream_t stream) {
+      cudaStreamCaptureStatus status = cudaStreamCaptureStatusNone;
+      check_graph(cudaStreamIsCapturing(stream, &status), "cudaStreamIsCapturing");
+      return status == cudaStreamCaptureStatusActive;
+    });
+    begun_ = true;
+  }
+  void end() { allocator::endAllocateToPool(device_, id_); }
+
+ private:
+  static inline std::atomic<c10::CaptureId_t> last_id{0};
+  c10::DeviceIndex device_;
+  c10::MempoolId_t id_;
+  bool begun_ = false;
+};
+
+/// A capture in progress: ends with the object at the latest.
+class Recording {
+ public:
+  Recording(cudaStream_t stream, PrivatePool& pool) : stream_(stream), pool_(pool) {
+    pool_.begin();
+    // Other threads, such as the watchdog's, may ask for events of theirs meanwhile.
+    const cudaError_t code = cudaStreamBeginCapture(stream_, cudaStreamCaptureModeThreadLocal);
+    open_ = code == cudaSuccess;
+    if (!open_) pool_.end();
+    check_graph(code, "cudaStreamBeginCapture");
+  }
+  Recording(const Recording&) = delete;
+  ~Recording() {
+    if (!open_) return;
+    cudaGraph_t graph = nullptr;
+    static_cast<void>(end(graph));
+    if (graph != nullptr) cudaGraphDestroy(graph);
+    static_cast<void>(cudaGetLastError());  // which would be found by the next call
+  }
+
+  cudaError_t end(cudaGraph_t& graph) {
+    open_ = false;
+    const cudaError_t code = cudaStreamEndCapture(stream_, &graph);
+    pool_.end();
+    return code;
+  }
+
+ private:
+  cudaStream_t stream_;
+  PrivatePool& pool_;
+  bool open_ = false;
+};
+
+class CudaStepGraph final : public StepGraph {
+ public:
+  explicit CudaStepGraph(at::Device device) : device_(device) {}
+  ~CudaStepGraph() override { forget(); }
+
+  /// On a stream of its own: the legacy stream cannot be captured.
+  void capture(const std::function<void()>& work) override {
+    forget();
+    // What eager steps have left in the cache is as large as the pool that is needed now.
+    allocator::emptyCache();
+    pool_.emplace(device_.index());
+    const c10::cuda::CUDAStream stream =
+        c10::cuda::getStreamFromPool(/*isHighPriority=*/false, device_.index());
+    cudaGraph_t graph = nullptr;
+    {
+      const c10::cuda::CUDAStreamGuard guard(stream);
+      Recording recording(stream.stream(), *pool_);
+      work();
+      check_graph(recording.end(graph), "cudaStreamEndCapture");
+    }
+    const cudaError_t code = cudaGraphInstantiate(&executable_, graph, 0);
+    cudaGraphDestroy(graph);
+    check_graph(code, "cudaGraphInstantiate");
+  }
+
+  void launch() override {
+    TESSERA_EXPECT(executable_ != nullptr, "nothing was captured");
+    check_graph(
+        cudaGraphLaunch(executable_, c10::cuda::getCurrentCUDAStream(device_.index()).stream()),
+        "cudaGraphLaunch");
+    comm::note_graph_launch();
+  }
+
+ private:
+  void forget() {
+    if (executable_ != nullptr) cudaGraphExecDestroy(std::exchange(executable_, nullptr));
+    pool_.reset();
+  }
+
+  at::Device device_;
+  std::optional<PrivatePool> pool_;
+  cudaGraphExec_t executable_ = nullptr;
+};
+
+}  // namespace
+
+std::unique_ptr<StepGraph> make_step_graph(at::Device device) {
+  return device.is_cuda() ? std::make_unique<CudaStepGraph>(device) : nullptr;
+}
+
+}  // namespace tessera::train

@@ -1,0 +1,150 @@
+// SPDX-License-Identifier: Apache-2.0
+// Steps as CUDA graphs change no bit of a training.
+#include <dlfcn.h>
+#include <gtest/gtest.h>
+
+#include <sstream>
+
+#include "call_log.hpp"
+#include "mpi/comm/mpi_main.hpp"
+#include "mpi/train/place.hpp"
+#include "mpi/train/tiny_model.hpp"
+#include "passes.hpp"
+#include "support/planned.hpp"
+#include "tessera/parallel/tensor_buffer.hpp"
+#include "tessera/train/trainer.hpp"
+
+namespace tessera::test {
+namespace {
+
+/// Launches of graphs so far, counted by the simulated GPU.
+std::int64_t launched_graphs() {
+  using Function = std::string (*)();
+  void* const function = dlsym(RTLD_DEFAULT, "_ZN7tessera3sim12work_by_nameB5cxx11Ev");
+  if (function == nullptr) return 0;
+  std::istringstream lines(reinterpret_cast<Function>(function)());
+  for (std::string kind, name, count; lines >> kind >> name >> count;)
+    if (name == "graph") return std::stoll(count);
+  return 0;
+}
+
+struct Row {
+  mesh::Degrees degrees;
+  std::string type = "float32";
+  std::string schedule = "1F1B";
+  std::function<void(config::JobConfig&)> change = {};
+};
+
+struct Outcome {
+  std::vector<double> losses, norms;
+  std::vector<at::Tensor> weights;
+  std::int64_t graphs = 0;
+};
+
+config::JobConfig job_of(const Row& row, bool graphs) {
+  config::JobConfig job = tiny_job("float32");
+  job.compile.enable = graphs;
+  job.training.mixed_precision_param = row.type;
+  job.training.global_batch_size = 8;
+  // Two passes a step, or two microbatches of a pipeline.
+  job.training.local_batch_size = 4 / (row.degrees.dp_shard * row.degrees.dp_replicate);
+  if (row.degrees.pp > 1) job.parallelism.pipeline_parallel_microbatch_size = 1;
+  job.parallelism.pipeline_parallel_schedule = row.schedule;
+  if (row.change) row.change(job);
+  return job;
+}
+
+Outcome train(const Row& row, bool graphs, const data::SampleSource& source = EvenSource()) {
+  Place place(world());
+  const mesh::Layout layout = mesh::Layout::resolve(row.degrees, world().size());
+  mesh::DeviceMesh mesh(world(), layout, place.backend);
+  const model::Model model =
+      tiny_model(false, row.type == "bfloat16" ? at::kBFloat16 : at::kFloat, 4, place.device);
+  const plan::JobPlan plan = planned(job_of(row, graphs), model, layout);
+  train::Trainer trainer(plan, model, mesh, source, place.device);
+  trainer.stages().initialize(7);
+  Outcome outcome;
+  const std::int64_t before = launched_graphs();
+  for (int step = 0; step < 5; ++step) {
+    const train::StepOutcome done = trainer.step();
+    outcome.losses.push_back(done.loss);
+    outcome.norms.push_back(done.grad_norm);
+  }
+  outcome.graphs = launched_graphs() - before;
+  for (const auto* param : trainer.stages().params())
+    outcome.weights.push_back(param->master.to(at::kCPU).clone());
+  return outcome;
+}
+
+void expect_same_bits(const Outcome& with, const Outcome& without) {
+  EXPECT_EQ(with.losses, without.losses);
+  EXPECT_EQ(with.norms, without.norms);
+  ASSERT_EQ(with.weights.size(), without.weights.size());
+  for (std::size_t i = 0; i < with.weights.size(); ++i)
+    EXPECT_TRUE(at::equal(with.weights[i], without.weights[i])) << i;
+}
+
+class StepGraphs : public testing::Test {
+ protected:
+  void SetUp() override {
+    if (wanted_device() == "cpu") GTEST_SKIP() << "the host has no graphs";
+  }
+  /// Step 1 is issued call by call, and each later one is a graph.
+  void expect_graphs(const Row& row) {
+    const mesh::Degrees& d = row.degrees;
+    if (d.pp * d.dp_replicate * d.dp_shard * d.cp * d.tp != world().size()) return;
+    const Outcome with = train(row, true), without = train(row, false);
+    expect_same_bits(with, without);
+    if (wanted_device() != "sim") return;
+    EXPECT_EQ(with.graphs, 4);
+    EXPECT_EQ(without.graphs, 0);
+  }
+};
+
+TEST_F(StepGraphs, OfOneRankChangeNoBit) {
+  expect_graphs({{1, 1, 1, 1, 1}});
+  expect_graphs({{1, 1, 1, 1, 1}, "bfloat16"});
+}
+TEST_F(StepGraphs, OfShardedWeightsChangeNoBit) { expect_graphs({{1, 1, 2, 1, 1}, "bfloat16"}); }
+TEST_F(StepGraphs, OfReplicasChangeNoBit) { expect_graphs({{1, 2, 1, 1, 1}}); }
+TEST_F(StepGraphs, OfTensorParallelRanksChangeNoBit) { expect_graphs({{1, 1, 1, 1, 2}}); }
+TEST_F(StepGraphs, OfContextParallelRanksChangeNoBit) { expect_graphs({{1, 1, 1, 2, 1}}); }
+TEST_F(StepGraphs, OfPipelinesChangeNoBit) {
+  expect_graphs({{2, 1, 1, 1, 1}});
+  expect_graphs({{2, 1, 1, 1, 1}, "float32", "ZBVZeroBubble"});
+}
+TEST_F(StepGraphs, OfHybridShardsChangeNoBit) { expect_graphs({{1, 2, 2, 1, 1}, "bfloat16"}); }
+
+/// The scale of the loss is a part of the graph.
+TEST_F(StepGraphs, AreNotTakenWhereLabelsThatCountVary) {
+  const Row row{{1, 1, world().size(), 1, 1}};
+  const Outcome with = train(row, true, UnevenSource()),
+                without = train(row, false, UnevenSource());
+  expect_same_bits(with, without);
+  EXPECT_EQ(with.graphs, 0);
+}
+
+/// A graph that waits for one of another rank is a call that the watchdog may report.
+TEST_F(StepGraphs, AreSeenByTheWatchdog) {
+  if (world().size() != 2) GTEST_SKIP() << "2 ranks";
+  Place place(world());
+  mesh::DeviceMesh mesh(world(), mesh::Layout::resolve({1, 1, 2, 1, 1}, 2), place.backend);
+  const at::Tensor sum = at::ones({4}, place.device);
+  const auto graph = train::make_step_graph(place.device);
+  graph->capture([&] {
+    for (int call = 0; call < 3; ++call)
+      mesh.along(mesh::Axis::dp_shard).all_reduce(parallel::buffer_of(sum)).wait();
+  });
+  if (world().rank() == 1) world().control().barrier();
+  graph->launch();
+  if (world().rank() == 0) {
+    const comm::CallView last = comm::recent(comm::call_page(), 1).at(0);
+    EXPECT_EQ(last.state, comm::CallState::waited_for);
+    EXPECT_EQ(comm::title(last.info), "graph of 3 calls");
+    world().control().barrier();
+  }
+  EXPECT_TRUE(sum.cpu().eq(8).all().item<bool>());
+}
+
+}  // namespace
+}  // namespace tessera::test

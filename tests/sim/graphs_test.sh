@@ -1,0 +1,60 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
+# `tessera train` with steps as CUDA graphs, on simulated GPUs: the bits of steps that are issued call by call, and why there are
+# no graphs where there are none.
+#   graphs_test.sh TESSERA PRELOAD      the library to preload
+set -uo pipefail
+. "$(dirname "$0")/../cli/job.sh" "$1"
+. "$(dirname "$0")/on_device.sh" "$2"
+job 2 2 <<J
+[checkpoint]
+enable = true
+interval = 2
+J
+sed -i -e 's/^steps = .*/steps = 4/' "$work/job.toml"
+export TESSERA_SIM_KERNELS=host
+
+# What the log says of graphs, without its beginning.
+said() { sed -n 's/^info: compile.enable: //p' "$work/$1.log"; }
+made="forward and backward of a step are a CUDA graph from now on"
+no="steps are no CUDA graphs, as"
+
+# same RANKS NAME [FLAG...]: with graphs and without.
+same() {
+  check "$2: call by call" "$(on device "$1" "$2" "${@:3}")" 0
+  check "$2: graphs" "$(on device "$1" "$2-graphs" --compile.enable "${@:3}")" 0
+  check "$2: it says so" "$(said "$2-graphs")" "$made"
+  check "$2: losses, all digits" "$(losses "$2-graphs")" "$(losses "$2")"
+  check "$2: weights, all bits" "$(weights "$2-graphs" 4)" "$(weights "$2" 4)"
+}
+same 1 one
+same 2 float8 --training.mixed_precision_param bfloat16 --model.converters quantize.linear.float8 --activation_checkpoint.mode selective
+same 2 pipeline --parallelism.pipeline_parallel_degree 2 --parallelism.pipeline_parallel_microbatch_size 1 --debug.deterministic
+other="--parallelism.pipeline_parallel_degree 2 --parallelism.pipeline_parallel_microbatch_size 1 --parallelism.pipeline_parallel_microbatch_steps 3:2"
+check "other microbatches" "$(on device 2 other $other)" 0
+check "in two graphs" "$(on device 2 other-graphs $other --compile.enable)/$(said other-graphs)" "0/$made
+$made"
+check "have the same losses" "$(losses other-graphs)" "$(losses other)"
+same 2 tensor --parallelism.tensor_parallel_degree 2 --parallelism.enable_async_tensor_parallel --activation_checkpoint.mode full
+
+check "a run that ends early" "$(on device 1 resumed --compile.enable --training.steps 2 --lr_scheduler.total_steps 4)" 0
+check "is resumed" "$(on device 1 resumed --compile.enable --lr_scheduler.total_steps 4)" 0
+check "with the same losses" "$(losses resumed)" "$(losses one)"
+
+# none NAME RANKS REASON [FLAG...]
+none() {
+  check "$1" "$(on device "$2" "$1" --compile.enable "${@:4}")" 0
+  check "$1: the reason" "$(said "$1")" "$no $3"
+}
+none profile 1 "profiling.enable_profiling records each call" --profiling.enable_profiling
+none offload 1 "the host has a part of the weights (training.enable_cpu_offload)" --training.enable_cpu_offload
+none checked 2 "debug.check_collectives looks at each call" --debug.check_collectives
+none staged 2 "communication goes through the host (comm.backend)" --comm.backend mpi
+none documents 1 "each batch has documents of other lengths" --training.document_mask --training.document_end_id 7
+check "on the host" "$(on host 1 host --compile.enable)" 0
+check "the reason" "$(said host)" "$no CUDA graphs need a GPU"
+check "other components" "$(on device 1 others --compile.enable --compile.components loss)" 0
+check "ask for no graphs" "$(said others)" ""
+
+check "no race was found" "$(cat "$work"/*.log | grep -c 'race:')" 0
+finish

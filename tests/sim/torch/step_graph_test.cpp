@@ -1,0 +1,103 @@
+// SPDX-License-Identifier: Apache-2.0
+// Tensors in graphs: what a launch computes, and whose memory it uses.
+#include <ATen/ATen.h>
+#include <c10/cuda/CUDACachingAllocator.h>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <vector>
+
+#include "sim/sim.hpp"
+#include "step_graph.hpp"
+#include "tessera/base/error.hpp"
+
+namespace tessera::train {
+namespace {
+
+using at::Tensor;
+
+/// Operators with fresh results, results in place, lists of them, and temporaries.
+std::vector<Tensor> compute(const Tensor& x, const Tensor& index) {
+  const Tensor product = x.mm(x.t()).softmax(1) * 3;
+  Tensor sum = product.sum(0, true).add_(1);
+  std::vector<Tensor> results = at::cat({product, sum}).split(3);
+  results.push_back(x.index_select(0, index).to(at::kBFloat16));
+  results.push_back(std::get<0>(at::max(product, 1)).view({2, 2}).transpose(0, 1).contiguous());
+  return results;
+}
+
+Tensor values(std::int64_t first) {
+  return at::arange(first, first + 20, at::kFloat).view({4, 5}).sin();
+}
+
+class StepGraphs : public testing::Test {
+ protected:
+  void capture() {
+    graph_->capture([&] { results_ = compute(x_, index_); });
+  }
+  void expect_results_for(std::int64_t first) {
+    x_.copy_(values(first));
+    graph_->launch();
+    const std::vector<Tensor> expected = compute(values(first), index_.cpu());
+    ASSERT_EQ(results_.size(), expected.size());
+    for (std::size_t i = 0; i < expected.size(); ++i)
+      EXPECT_TRUE(at::equal(results_[i].cpu(), expected[i])) << i << results_[i].cpu();
+  }
+
+  Tensor x_ = values(0).cuda(), index_ = at::tensor({3, 0}, at::kLong).cuda();
+  std::vector<Tensor> results_;
+  std::unique_ptr<StepGraph> graph_ = make_step_graph({at::kCUDA, 0});
+};
+
+TEST_F(StepGraphs, ComputeOnWhatIsThereAtTheLaunch) {
+  at::set_num_threads(1);
+  capture();
+  for (const std::int64_t first : {5, 9}) expect_results_for(first);
+}
+
+/// Others may take and give back memory between launches.
+TEST_F(StepGraphs, KeepTheirMemory) {
+  capture();
+  for (const std::int64_t first : {5, 9}) {
+    c10::cuda::CUDACachingAllocator::emptyCache();
+    const Tensor other = at::full({1 << 16}, 7.0, at::kCUDA);
+    expect_results_for(first);
+    EXPECT_TRUE(other.eq(7).all().item<bool>());
+  }
+}
+
+TEST_F(StepGraphs, CanBeCapturedAgain) {
+  capture();
+  expect_results_for(5);
+  capture();
+  expect_results_for(9);
+}
+
+TEST_F(StepGraphs, GiveTheirMemoryBack) {
+  const auto reserved = [] {
+    c10::cuda::CUDACachingAllocator::emptyCache();
+    return c10::cuda::CUDACachingAllocator::getDeviceStats(0).reserved_bytes[0].current;
+  };
+  const std::int64_t before = reserved();
+  capture();
+  expect_results_for(5);
+  EXPECT_GT(reserved(), before);
+  results_.clear();
+  graph_.reset();
+  EXPECT_EQ(reserved(), before);
+}
+
+TEST_F(StepGraphs, CannotAskForValues) {
+  try {
+    graph_->capture([&] { static_cast<void>(x_.sum().item<float>()); });
+    FAIL() << "captured";
+  } catch (const c10::Error& error) {
+    EXPECT_THAT(error.what(), testing::HasSubstr("stream is capturing"));
+  }
+  static_cast<void>(cudaGetLastError());
+  capture();  // is possible again
+  expect_results_for(5);
+}
+
+}  // namespace
+}  // namespace tessera::train
