@@ -4,6 +4,8 @@
 #include <torch/csrc/autograd/autograd.h>
 #include <torch/csrc/autograd/custom_function.h>
 
+#include <algorithm>
+
 namespace tessera::kernels {
 namespace {
 
@@ -19,16 +21,26 @@ struct Holder final : torch::CustomClassHolder {
 
 class KeptInContext final : public Kept {
  public:
-  explicit KeptInContext(AutogradContext& context) : context_(context) {}
+  explicit KeptInContext(AutogradContext& context, at::TensorList inputs = {})
+      : context_(context), inputs_(inputs) {}
   void save(std::vector<at::Tensor> tensors) override {
-    if (listed) listed->insert(listed->end(), tensors.begin(), tensors.end());
+    if (listed)
+      for (const at::Tensor& tensor : tensors)
+        if (!is_constant(tensor)) listed->push_back(tensor);
     context_.save_for_backward(std::move(tensors));
   }
   std::vector<at::Tensor> saved() const override { return context_.get_saved_variables(); }
   bool needs_gradient(std::size_t input) const override { return context_.needs_input_grad(input); }
 
  private:
+  bool is_constant(const at::Tensor& tensor) const {
+    return std::ranges::any_of(inputs_, [&](const at::Tensor& input) {
+      return !input.requires_grad() && input.is_alias_of(tensor);
+    });
+  }
+
   AutogradContext& context_;
+  at::TensorList inputs_;  ///< in forward
 };
 
 /// The node keeps the operation as a capsule. The holder is an input of its own, hence one gradient
@@ -37,7 +49,7 @@ struct Bridge : torch::autograd::Function<Bridge> {
   static tensor_list forward(AutogradContext* context, at::TensorList inputs,
                              const c10::intrusive_ptr<Holder>& holder) {
     context->saved_data["operation"] = c10::IValue::make_capsule(holder);
-    KeptInContext kept(*context);
+    KeptInContext kept(*context, inputs);
     return holder->operation->forward(kept, {inputs.data(), inputs.size()});
   }
   static tensor_list backward(AutogradContext* context, tensor_list gradients) {

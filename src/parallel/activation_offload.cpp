@@ -12,7 +12,20 @@ namespace tessera::parallel {
 using at::Tensor;
 
 struct OffloadedPass {
-  enum class Place : std::uint8_t { device_and_host, host, arriving, device } place;
+  OffloadedPass() = default;
+  OffloadedPass(const OffloadedPass&) = delete;
+  OffloadedPass& operator=(const OffloadedPass&) = delete;
+  /// Of a step that ends with an error, too.
+  ~OffloadedPass() {
+    if (whole.empty() && arriving.empty()) return;
+    try {
+      copied.hold_current();
+    } catch (const std::exception&) {
+      // the device has failed
+    }
+  }
+
+  enum class Place : std::uint8_t { device_and_host, host, arriving, device } place = {};
   std::vector<Tensor> whole;     ///< the memory of what is kept, as vectors
   std::vector<Tensor> arriving;  ///< new memory for them
   Tensor host;                   ///< undefined where tensors have no values

@@ -52,7 +52,8 @@ at::Tensor apply(OneOutput operation, std::vector<at::Tensor> inputs) {
 }
 
 /// Lists what operations save on this thread while it lives, for those who manage its memory.
-/// Lists do not nest.
+/// Inputs that require no gradient are left out: tables and counts belong to others. Lists do not
+/// nest.
 class SavedTensors {
  public:
   SavedTensors();

@@ -149,5 +149,14 @@ TEST(Operation, KeepsNothingWhereGradientsAreOff) {
   EXPECT_FALSE(seen.alive);
 }
 
+TEST(SavedTensors, LeavesOutConstants) {
+  Leaves leaves(true, false);
+  Seen seen;
+  const SavedTensors saved;
+  ours(leaves.a, leaves.b, seen);
+  ASSERT_EQ(saved.list().size(), 1U);
+  EXPECT_TRUE(saved.list()[0].is_alias_of(leaves.a));
+}
+
 }  // namespace
 }  // namespace tessera::kernels
