@@ -38,7 +38,7 @@ std::string obstacle_to_graphs(const plan::JobPlan& plan, const model::Model& mo
   if (plan.sharding.offload)
     return "the host has a part of the weights (training.enable_cpu_offload)";
   if (plan.recompute.offload)
-    return "the host keeps activations meanwhile (activation_checkpoint.offload)";
+    return "activations are in host memory (activation_checkpoint.offload)";
   if (plan.comm.check_collectives) return "debug.check_collectives looks at each call";
   if (plan.run.trace) return "profiling.enable_profiling records each call";
   return "";

@@ -48,6 +48,7 @@ none() {
 }
 none profile 1 "profiling.enable_profiling records each call" --profiling.enable_profiling
 none offload 1 "the host has a part of the weights (training.enable_cpu_offload)" --training.enable_cpu_offload
+none activations 1 "activations are in host memory (activation_checkpoint.offload)" --activation_checkpoint.offload
 none checked 2 "debug.check_collectives looks at each call" --debug.check_collectives
 none staged 2 "communication goes through the host (comm.backend)" --comm.backend mpi
 none documents 1 "each batch has documents of other lengths" --training.document_mask --training.document_end_id 7
