@@ -52,7 +52,7 @@ at::Tensor apply(OneOutput operation, std::vector<at::Tensor> inputs) {
 }
 
 /// Lists what operations save on this thread while it lives, for those who manage its memory.
-/// Inputs that require no gradient are left out: tables and counts belong to others. Lists do not
+/// Inputs that require no gradient are omitted: tables and counts belong to others. Lists do not
 /// nest.
 class SavedTensors {
  public:
