@@ -2,11 +2,18 @@
 #include "tessera/train/batch_sender.hpp"
 
 #include <algorithm>
+#include <exception>
 #include <utility>
 
 #include "tessera/base/error.hpp"
+#include "tessera/base/keep.hpp"
 
 namespace tessera::train {
+
+SharedByStreams::~SharedByStreams() {
+  if (tensor_.defined() && tensor_.is_cuda() && std::uncaught_exceptions() > 0)
+    keep_for_ever(std::move(tensor_));
+}
 
 /// One copy. CUDA reads pageable memory before it returns, and pinned memory later.
 SentBatch BatchSender::send(Rows rows, std::int64_t first, bool pinned) {
@@ -16,7 +23,8 @@ SentBatch BatchSender::send(Rows rows, std::int64_t first, bool pinned) {
   std::ranges::copy(rows.inputs, on_host.mutable_data_ptr<std::int64_t>());
   std::ranges::copy(rows.labels, on_host.mutable_data_ptr<std::int64_t>() + inputs);
   SentBatch sent{first, std::move(rows), {}, {}};
-  sent.arrived = copies_.run_ahead([&] { sent.ids = on_host.to(device_, /*non_blocking=*/true); });
+  sent.arrived = copies_.run_ahead(
+      [&] { sent.ids = SharedByStreams(on_host.to(device_, /*non_blocking=*/true)); });
   return sent;
 }
 
@@ -36,8 +44,8 @@ void BatchSender::send_next(const plan::BatchPlan& plan, std::int64_t first, std
 }
 
 Batch batch_of(const SentBatch& sent, const plan::BatchPlan& plan) {
-  sent.arrived.hand_over(sent.ids);
-  return batch_of(sent.rows, sent.ids, plan);
+  sent.arrived.hand_over(*sent.ids);
+  return batch_of(sent.rows, *sent.ids, plan);
 }
 
 }  // namespace tessera::train

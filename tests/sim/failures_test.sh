@@ -41,7 +41,7 @@ planned() {
 all_planned() {
   local memory='out of memory on this GPU in layers[.][0-9]+ (forward|backward): could not allocate [0-9.]+ .iB, .* are free; tensors take [0-9.]+ .iB [(]weights .*, gradients .*, moments .*[)]; .*[(]fragmentation[)]'
   local remedies="the planner's best changes: [^;]* wins .*; each of these is enough alone, by estimate: .*data_parallel_shard_degree = 2 .*training.enable_cpu_offload = true"
-  TESSERA_SIM_MEMORY_BYTES=$((2 << 20)) planned small 2 "$pp2" 0 "$memory.*; $remedies" 3
+  TESSERA_SIM_MEMORY_BYTES=$((4 << 20)) planned small 2 "$pp2" 0 "$memory.*; $remedies" 3
   planned first_stage 2 "$pp2 $inject 2:memory:0:6" 0 "$memory" 3
   planned last_stage 2 "$pp2 $inject 2:memory:1:9" 1 "$memory" 3
   planned mesh 4 "$pp2tp2 $inject 2:memory:2:17" 2 "$memory" 3

@@ -6,17 +6,35 @@
 
 #include <cstdint>
 #include <optional>
+#include <utility>
 
 #include "tessera/kernels/side_stream.hpp"
 #include "tessera/train/batch.hpp"
 
 namespace tessera::train {
 
+/// A tensor that two streams use. LibTorch records events when such memory is freed, and throws
+/// where the GPU has failed. While an error is on its way, that would end the process: the memory
+/// is kept instead.
+class SharedByStreams {
+ public:
+  SharedByStreams() = default;
+  explicit SharedByStreams(at::Tensor tensor) : tensor_(std::move(tensor)) {}
+  SharedByStreams(SharedByStreams&&) = default;
+  SharedByStreams& operator=(SharedByStreams&&) = default;
+  ~SharedByStreams();
+
+  const at::Tensor& operator*() const { return tensor_; }
+
+ private:
+  at::Tensor tensor_;
+};
+
 /// A step's rows, and their tokens on their way to the device.
 struct SentBatch {
   std::int64_t first = 0;  ///< sample
   Rows rows;
-  at::Tensor ids;  ///< int64: inputs, and then labels; those that are not needed are missing
+  SharedByStreams ids;  ///< int64: inputs, and then labels; those that are not needed are missing
   kernels::SideStream::Mark arrived;
 };
 

@@ -87,7 +87,7 @@ TEST_P(BatchCopies, AreThereWhenTheStepReadsThem) {
 
 TEST_P(BatchCopies, MustBeHeldForTheStep) {
   const train::SentBatch sent = sender_.take(plan_, 3, 100);
-  EXPECT_ANY_THROW(sent.ids.sum());
+  EXPECT_ANY_THROW((*sent.ids).sum());
   ASSERT_FALSE(races().empty());
   EXPECT_THAT(races().front(), HasSubstr("memcpy on stream"));
 }
