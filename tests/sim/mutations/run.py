@@ -195,7 +195,7 @@ def run_test(build, patch, libraries):
     preload = next((p for p in PRELOADS if p in environment), "LD_PRELOAD")
     loaded = [libraries.pop(p, p) for p in environment.get(preload, "").split(":") if p]
     command = [libraries.pop(word, word) for word in command]
-    environment[preload] = ":".join([*libraries.values(), *loaded])
+    environment[preload] = ":".join([*loaded, *libraries.values()])
     try:
         done = run(command, env={**os.environ, **environment}, timeout=limit, cwd=build)
     except subprocess.TimeoutExpired as late:
