@@ -38,4 +38,18 @@ inline std::int64_t sum_of(const Work& work, const std::string& kind) {
   return sum;
 }
 
+/// tessera::sim::CopyCounts: copies that let their caller go, and what held it. None on other
+/// devices.
+struct Copies {
+  std::int64_t asynchronous = 0, blocking = 0;
+};
+inline Copies simulated_copies() {
+  using Function = Copies (*)();
+  void* const function = dlsym(RTLD_DEFAULT, "_ZN7tessera3sim11copy_countsEv");
+  return function ? reinterpret_cast<Function>(function)() : Copies{};
+}
+inline Copies operator-(const Copies& later, const Copies& earlier) {
+  return {later.asynchronous - earlier.asynchronous, later.blocking - earlier.blocking};
+}
+
 }  // namespace tessera::test

@@ -4,7 +4,7 @@
 
 #include "backend.hpp"
 #include "device_attention.hpp"
-#include "launch_sizes.hpp"
+#include "device_results.hpp"
 #include "shape_memory.hpp"
 #include "shape_operators.hpp"
 
@@ -12,27 +12,13 @@ namespace tessera::kernels {
 namespace {
 
 NormValue rms_norm(const at::Tensor& x, const at::Tensor& residual, const at::Tensor&, double) {
-  return {residual.defined() ? at::empty_like(x) : at::Tensor(), at::empty_like(x),
-          at::empty({x.size(0)}, x.options().dtype(compute_type(x)))};
+  return device::norm_value(x, residual.defined());
 }
 
 std::pair<at::Tensor, at::Tensor> rms_norm_backward(const at::Tensor&, const at::Tensor&,
                                                     const at::Tensor& x, const at::Tensor& weight,
                                                     const at::Tensor&) {
-  const std::int64_t blocks = (x.size(0) + device::rows_per_block - 1) / device::rows_per_block;
-  const at::Tensor dx = at::empty_like(x),
-                   sums = at::empty({blocks, x.size(1)}, x.options().dtype(compute_type(x)));
-  return {dx, sums.sum(0).to(weight.scalar_type())};
-}
-
-at::Tensor block_squares(const at::Tensor& values) {
-  const std::int64_t blocks =
-      (values.numel() + device::squares_per_block - 1) / device::squares_per_block;
-  return at::empty({blocks}, values.options().dtype(at::kDouble));
-}
-
-at::Tensor exact_squares(const at::Tensor& values) {
-  return at::zeros({ExactSum::word_count}, values.options().dtype(at::kLong));
+  return {at::empty_like(x), device::weight_sums(x).sum(0).to(weight.scalar_type())};
 }
 
 /// Kernels that write into what they are given.
@@ -48,8 +34,8 @@ const Backend shape_table{
                   const SumExpAndTarget&) {},
     .softmax_gradient = [](const RowsOf&, const at::Tensor&, const at::Tensor&, const at::Tensor&,
                            std::int64_t, double) {},
-    .block_squares = &block_squares,
-    .exact_squares = &exact_squares,
+    .block_squares = &device::square_sums,
+    .exact_squares = &device::exact_words,
     .adamw = [](const at::Tensor&, const at::Tensor&, const at::Tensor&, const at::Tensor&,
                 const AdamWArguments&, const at::Tensor&) {},
     .attends_in_bands = &device::attends_in_bands,

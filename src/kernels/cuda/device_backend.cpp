@@ -8,6 +8,7 @@
 #include "backend.hpp"
 #include "cuda/launchers.hpp"
 #include "device_attention.hpp"
+#include "device_results.hpp"
 #include "tessera/base/gpu_failure.hpp"
 #include "typed.hpp"
 
@@ -45,8 +46,7 @@ Rows<const T> const_rows_from(const RowsOf& r) {
 
 NormValue rms_norm(const at::Tensor& x, const at::Tensor& residual, const at::Tensor& weight,
                    double eps) {
-  const NormValue value{residual.defined() ? at::empty_like(x) : at::Tensor(), at::empty_like(x),
-                        at::empty({x.size(0)}, x.options().dtype(compute_type(x)))};
+  const NormValue value = device::norm_value(x, residual.defined());
   with_type(x.scalar_type(), [&]<class T>(T) {
     const NormInput<T> in{const_pointer<T>(x), pointer_or_null<T>(residual),
                           value.sum.defined() ? pointer<T>(value.sum) : nullptr};
@@ -59,9 +59,7 @@ NormValue rms_norm(const at::Tensor& x, const at::Tensor& residual, const at::Te
 std::pair<at::Tensor, at::Tensor> rms_norm_backward(const at::Tensor& dy, const at::Tensor& dsum,
                                                     const at::Tensor& x, const at::Tensor& weight,
                                                     const at::Tensor& rstd) {
-  const std::int64_t blocks = (x.size(0) + device::rows_per_block - 1) / device::rows_per_block;
-  const at::Tensor dx = at::empty_like(x),
-                   sums = at::empty({blocks, x.size(1)}, x.options().dtype(compute_type(x)));
+  const at::Tensor dx = at::empty_like(x), sums = device::weight_sums(x);
   with_type(x.scalar_type(), [&]<class T>(T) {
     using C = Compute<T>;
     const NormGradient<T> gradient{const_pointer<T>(dy), pointer_or_null<T>(dsum)};
@@ -131,9 +129,7 @@ void softmax_gradient(const RowsOf& logits, const at::Tensor& max, const at::Ten
 }
 
 at::Tensor block_squares(const at::Tensor& values) {
-  const std::int64_t blocks =
-      (values.numel() + device::squares_per_block - 1) / device::squares_per_block;
-  const at::Tensor sums = at::empty({blocks}, values.options().dtype(at::kDouble));
+  const at::Tensor sums = device::square_sums(values);
   with_type(values.scalar_type(), [&]<class T>(T) {
     device::sum_of_squares(const_pointer<T>(values), values.numel(), pointer<double>(sums),
                            stream_of(values));
@@ -142,7 +138,7 @@ at::Tensor block_squares(const at::Tensor& values) {
 }
 
 at::Tensor exact_squares(const at::Tensor& values) {
-  const at::Tensor words = at::zeros({ExactSum::word_count}, values.options().dtype(at::kLong));
+  const at::Tensor words = device::exact_words(values);
   with_type(values.scalar_type(), [&]<class T>(T) {
     device::exact_squares(const_pointer<T>(values), values.numel(), pointer<std::int64_t>(words),
                           stream_of(values));

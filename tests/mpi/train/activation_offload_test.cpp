@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 // activation_checkpoint.offload: the same bits, and on a GPU less of its memory.
-#include <dlfcn.h>
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -9,22 +8,13 @@
 #include "mpi/comm/mpi_main.hpp"
 #include "mpi/train/place.hpp"
 #include "mpi/train/tiny_model.hpp"
+#include "simulated_work.hpp"
 #include "support/planned.hpp"
 #include "tessera/kernels/allocations.hpp"
 #include "tessera/train/trainer.hpp"
 
 namespace tessera::test {
 namespace {
-
-/// tessera::sim::CopyCounts: copies that let their caller go, and what held it.
-struct Copies {
-  std::int64_t asynchronous = 0, blocking = 0;
-};
-Copies copies() {
-  using Function = Copies (*)();
-  void* const function = dlsym(RTLD_DEFAULT, "_ZN7tessera3sim11copy_countsEv");
-  return function ? reinterpret_cast<Function>(function)() : Copies{};
-}
 
 struct Row {
   std::string mode;  ///< or an option of mode selective
@@ -79,10 +69,9 @@ Outcome train(const Row& row, bool offload) {
   train::Trainer trainer(plan, model, mesh, source, place.device);
   trainer.stages().initialize(7);
   trainer.step();
-  const Copies before = copies();
+  const Copies before = simulated_copies();
   trainer.compute();
-  outcome.copies = {copies().asynchronous - before.asynchronous,
-                    copies().blocking - before.blocking};
+  outcome.copies = simulated_copies() - before;
   for (const auto* param : trainer.stages().params())
     outcome.gradients.push_back(param->gradient.to(at::kCPU).clone());
   outcome.loss = trainer.apply().loss;

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // training.enable_cpu_offload: the same training, and on a GPU copies that hold nobody.
-#include <dlfcn.h>
 #include <gtest/gtest.h>
 
 #include "mpi/comm/mpi_main.hpp"
 #include "mpi/train/tiny_model.hpp"
+#include "simulated_work.hpp"
 #include "support/planned.hpp"
 #include "tessera/kernels/side_stream.hpp"
 #include "tessera/train/device.hpp"
@@ -13,16 +13,6 @@
 
 namespace tessera::test {
 namespace {
-
-/// tessera::sim::CopyCounts: copies that let their caller go, and what held it.
-struct Copies {
-  std::int64_t asynchronous = 0, blocking = 0;
-};
-Copies copies() {
-  using Function = Copies (*)();
-  void* const function = dlsym(RTLD_DEFAULT, "_ZN7tessera3sim11copy_countsEv");
-  return function ? reinterpret_cast<Function>(function)() : Copies{};
-}
 
 /// This rank's own.
 at::Device device_of_rank() {
@@ -59,10 +49,9 @@ class Offload : public testing::TestWithParam<const char*> {
     Outcome outcome;
     Copies before;
     for (int step = 0; step < 3; ++step) {
-      before = copies();
+      before = simulated_copies();
       trainer.compute();
-      outcome.gradients = {copies().asynchronous - before.asynchronous,
-                           copies().blocking - before.blocking};
+      outcome.gradients = simulated_copies() - before;
       outcome.losses.push_back(trainer.apply().loss);
     }
     for (const auto* param : trainer.stages().params()) {

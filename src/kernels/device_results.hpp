@@ -1,0 +1,33 @@
+// SPDX-License-Identifier: Apache-2.0
+// What kernels of a device allocate for their results: for the launches of device_backend.cpp, and
+// alone where tensors have no values.
+#pragma once
+
+#include "backend.hpp"
+#include "launch_sizes.hpp"
+
+namespace tessera::kernels::device {
+
+/// Of x [rows, D]; the sum is undefined where nothing is added to x.
+inline NormValue norm_value(const at::Tensor& x, bool summed) {
+  return {summed ? at::empty_like(x) : at::Tensor(), at::empty_like(x),
+          at::empty({x.size(0)}, x.options().dtype(compute_type(x)))};
+}
+
+/// Sums of the weight's gradient for blocks of rows of x [rows, D].
+inline at::Tensor weight_sums(const at::Tensor& x) {
+  const std::int64_t blocks = (x.size(0) + rows_per_block - 1) / rows_per_block;
+  return at::empty({blocks, x.size(1)}, x.options().dtype(compute_type(x)));
+}
+
+inline at::Tensor square_sums(const at::Tensor& values) {
+  const std::int64_t blocks = (values.numel() + squares_per_block - 1) / squares_per_block;
+  return at::empty({blocks}, values.options().dtype(at::kDouble));
+}
+
+/// An exact sum of 0.
+inline at::Tensor exact_words(const at::Tensor& values) {
+  return at::zeros({ExactSum::word_count}, values.options().dtype(at::kLong));
+}
+
+}  // namespace tessera::kernels::device
