@@ -29,10 +29,10 @@ bool host_counts(const CellContext& context, const Tensor& rows) {
 }
 
 /// In host memory. Choices that are even, and those of a rehearsal, are known without the device.
-Tensor counts_on_host(const Tensor& counts, std::int64_t choices, bool even) {
-  if (!even && !kernels::shapes_alone(counts.device())) return counts.to(at::kCPU);
-  const std::int64_t experts = counts.size(0);
-  return count_choices(at::arange(choices, at::kLong).remainder(experts), experts);
+Tensor counts_on_host(const Tensor& chosen, std::int64_t experts, bool even) {
+  const bool known = even || kernels::shapes_alone(chosen.device());
+  if (!known) return count_choices(chosen, experts).to(at::kCPU);
+  return count_choices(at::arange(chosen.size(0), at::kLong).remainder(experts), experts);
 }
 
 at::ScalarType wide(at::ScalarType type) { return type == at::kDouble ? type : at::kFloat; }
@@ -64,10 +64,8 @@ CellFunction CellMaker::dispatch() const {
              Flow& flow, const CellContext& context) {
     const Tensor chosen = flow.take(Slot::route).flatten();
     const Tensor order = chosen.argsort(/*stable=*/true, 0, false);
-    const Tensor counts = count_choices(chosen, experts),
-                 sent = host_counts(context, flow[Slot::m])
-                            ? counts_on_host(counts, chosen.size(0), even)
-                            : counts;
+    const Tensor sent = host_counts(context, flow[Slot::m]) ? counts_on_host(chosen, experts, even)
+                                                            : count_choices(chosen, experts);
     const Tensor received = context.exchange->counts(sent);
     Tensor rows = rows_of_choices(flow.take(Slot::m), order);
     if (before) {
