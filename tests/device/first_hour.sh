@@ -6,9 +6,12 @@ set -uo pipefail
 here=$(dirname "$(realpath "${BASH_SOURCE[0]}")") root=$(realpath "$(dirname "${BASH_SOURCE[0]}")/../..")
 usage() {
   cat <<'TEXT'
-first_hour.sh [--part LETTER]... [--out DIR] [--device cuda|sim] [--programs DIR]... [--again]
+first_hour.sh [--part LETTER]... [--only REGEX] [--together] [--seconds N] [--out DIR] [--device cuda|sim] [--programs DIR]... [--again]
 
-  --part LETTER     a sanitizers, b NCCL, c gradients, d a run's life, e speed, f bandwidth, g graphs (default: all)
+  --part LETTER     a kernels, b NCCL, c gradients, d a run's life, e speed, f bandwidth, g graphs (default: all)
+  --only REGEX      of these parts, the measurements of catalogue.tsv whose names match
+  --together        runs what measures no speed at the same time, for a machine with many cores
+  --seconds N       the longest time of a part (default: 540)
   --out DIR         logs and results.jsonl, one line for each measurement (default: ./first-hour)
   --device sim      tries the script on the simulated GPU, with tiny sizes; speeds mean nothing
   --programs DIR    where the programs are (default: .device/bin, which pack.sh fills, or build-cuda)
@@ -16,11 +19,14 @@ first_hour.sh [--part LETTER]... [--out DIR] [--device cuda|sim] [--programs DIR
 TEXT
 }
 
-parts='' out=first-hour device=cuda again='' programs=()
+parts='' only='' together='' part_seconds=540 out=first-hour device=cuda again='' programs=()
 while [ $# -gt 0 ]; do
   case $1 in
-    --part | --out | --device | --programs) [ -n "${2-}" ] || { echo "$1 needs a value" >&2; exit 2; } ;;&
+    --part | --only | --seconds | --out | --device | --programs) [ -n "${2-}" ] || { echo "$1 needs a value" >&2; exit 2; } ;;&
     --part) [[ $2 =~ ^[a-g]$ ]] || { echo "a part is one of a to g, not '$2'" >&2; exit 2; }; parts+=" $2"; shift ;;
+    --only) only=$2; shift ;;
+    --together) together=1 ;;
+    --seconds) [[ $2 =~ ^[1-9][0-9]{1,3}$ ]] || { echo "--seconds needs 10 to 9999, not '$2'" >&2; exit 2; }; part_seconds=$2; shift ;;
     --out) out=$2; shift ;;
     --device) device=$2; shift ;;
     --programs) programs+=("$(realpath "$2")"); shift ;;
@@ -39,10 +45,13 @@ export TESSERA_TEST_DEVICE=$device
 . "$here/measure.sh"
 . "$here/parts.sh"
 facts
+began=$SECONDS
 for part in ${parts:-a b c d e f g}; do
-  began=$SECONDS
+  [[ $part =~ [a-d] ]] || wait  # speeds are measured alone
+  [ -n "$together" ] && [[ $part =~ [a-d] ]] || began=$SECONDS
   "part_$part"
 done
+wait
 document=$out/gpu-results.md
 [ $device = sim ] || document=$root/share/doc/tessera/gpu-results.md
 python3 "$here/render.py" --document "$document" "$out/results.jsonl"

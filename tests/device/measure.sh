@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 # What the parts of first_hour.sh use: programs, ranks, and measurements that leave one line each in results.jsonl.
 
-part_seconds=540 part=
+part=
 results=$out/results.jsonl
 
 # program NAME: its path; the name alone if it is nowhere, so that the measurement says so.
@@ -15,8 +15,13 @@ program() {
 record() { python3 "$here/record.py" add "$results" "$part" "$device" "$@"; }
 
 # measure NAME SECONDS COMMAND...: runs it, for no longer than SECONDS or what is left of the part. Lines of its output that
-# begin with "@ " are values: "@ NAME: NUMBER UNIT".
+# begin with "@ " are values: "@ NAME: NUMBER UNIT". With --together, parts a to d run in the background.
 measure() {
+  [[ $1 =~ $only ]] || return 0
+  if [ -n "$together" ] && [[ $part =~ [a-d] ]]; then measure_now "$@" & else measure_now "$@"; fi
+}
+
+measure_now() {
   local name=$1 limit=$2 left=$((part_seconds - (SECONDS - began))) start=$SECONDS log=$out/$1.log code
   shift 2
   if [ -z "$again" ] && python3 "$here/record.py" passed "$results" "$name"; then echo "done     $name"; return; fi
@@ -28,7 +33,7 @@ measure() {
 }
 
 # impossible NAME REASON: this machine cannot run it.
-impossible() { record impossible "$1" 0 0 "$2"; }
+impossible() { [[ ! $1 =~ $only ]] || record impossible "$1" 0 0 "$2"; }
 
 # alone LIBRARY PROGRAM...: one process, not started by mpirun; on the simulated GPU it preloads LIBRARY (gpu or comm).
 alone() {

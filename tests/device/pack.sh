@@ -19,7 +19,8 @@ while [ $# -gt 0 ]; do
   esac
   shift
 done
-names=(bin/tessera tests/kernels_test tests/comm_mpi_test tests/mesh_mpi_test tests/gradient_test tests/family_gradients_test tests/kernel_bandwidth)
+names=(bin/tessera tests/{kernels,parallel,comm_mpi,mesh_mpi,gradient,family_gradients,context_attention,activation_offload,step_graph}_test
+  tests/kernel_bandwidth)
 programs=(); for name in "${names[@]}"; do
   [ -x "$build/$name" ] || { echo "$build/$name is not there; build it first (ninja -C $build ${names[*]##*/})" >&2; exit 2; }
   programs+=("$build/$name")

@@ -7,6 +7,8 @@ quick() { [ $device = cuda ] || echo "--gtest_filter=$1"; }
 # compute-sanitizer sees allocations of LibTorch only if it does not cache them. The simulated GPU has checkers of its own.
 part_a() {
   local tool options
+  measure kernels.twins 180 alone gpu "$(program kernels_test)" $(quick 'Swiglu.*')
+  measure kernels.layers 180 alone gpu "$(program parallel_test)" $(quick 'LinearCrossEntropy.*')
   for tool in memcheck racecheck initcheck; do
     options=(--tool "$tool" --error-exitcode 9 --print-limit 20)
     if [ $device = sim ]; then
@@ -25,7 +27,7 @@ part_b() {
   measure nccl.mesh.1 60 ranks 1 comm "$(program mesh_mpi_test)"
   if [ $device = cuda ] && ! python3 "$here/record.py" nccl "$results" 2.30; then
     local name
-    for name in collectives mesh fsdp tp pp; do impossible nccl.$name.2 "two ranks on one GPU need NCCL 2.30"; done
+    for name in collectives mesh fsdp tp pp graphs; do impossible nccl.$name.2 "two ranks on one GPU need NCCL 2.30"; done
     return
   fi
   measure nccl.collectives.2 120 ranks 2 comm "$(program comm_mpi_test)" $(quick 'Backends/Collectives.AllReduce*:Device.SplitsBehindAnOperation')
@@ -33,11 +35,15 @@ part_b() {
   measure nccl.fsdp.2 60 life train 2 --parallelism.data_parallel_shard_degree 2
   measure nccl.tp.2 60 life train 2 --parallelism.tensor_parallel_degree 2
   measure nccl.pp.2 60 life train 2 --parallelism.pipeline_parallel_degree 2
+  measure nccl.graphs.2 120 ranks 2 gpu "$(program step_graph_test)" $(quick '*Sharded*')
 }
 
 part_c() {
+  local few=''; [ $device = cuda ] || few="env TESSERA_SIM_KERNELS=host TESSERA_ROWS=2"
   measure gradients.families 240 ranks 1 gpu "$(program family_gradients_test)" $(quick '*llama3')
   measure gradients.rows 240 ranks 1 gpu "$(program gradient_test)" $(quick 'Gradient.Float32')
+  measure gradients.attention 120 ranks 1 gpu "$(program context_attention_test)" $(quick '*EveryMaskByTheBook')
+  measure gradients.offload 120 ranks 1 gpu $few "$(program activation_offload_test)"
 }
 
 part_d() {
@@ -49,6 +55,8 @@ part_e() {
   local size=full
   [ $device = cuda ] || size=tiny
   measure speed.tessera 180 speed $size
+  measure speed.float8 120 speed $size --model.converters quantize.linear.float8 --quantize.linear.float8.recipe_name rowwise \
+    --quantize.linear.float8.filter_fqns output
   measure speed.trace 90 speed $size --profiling.enable_profiling --profiling.profile_freq 4
   if [ $device = sim ]; then
     measure speed.torch.eager 20 python3 -m py_compile "$here/beside_pytorch.py"
@@ -64,6 +72,7 @@ part_f() { measure bandwidth.kernels 240 alone gpu "$(program kernel_bandwidth)"
 # Kernels are short, so that the host's launches are a part of the time.
 part_g() {
   local size=short
+  measure graphs.equal 180 ranks 1 gpu "$(program step_graph_test)"
   [ $device = cuda ] || size=tiny
   measure graphs.without 120 speed $size
   measure graphs.with 120 speed $size --compile.enable

@@ -12,7 +12,7 @@ from pathlib import Path
 from record import catalogue, latest, lines
 
 BEGIN, END = "<!-- tables: written by tests/device/render.py -->", "<!-- end of the tables -->"
-PARTS = {"a": "Sanitizers", "b": "NCCL", "c": "Gradients", "d": "The life of a run", "e": "Speed", "f": "Bandwidth",
+PARTS = {"a": "Kernels", "b": "NCCL", "c": "Gradients", "d": "The life of a run", "e": "Speed", "f": "Bandwidth",
          "g": "Steps as graphs"}
 TEXT = f"""# Results on GPUs
 
