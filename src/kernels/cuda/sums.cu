@@ -5,8 +5,52 @@
 
 namespace tessera::kernels::device {
 
-/// Threads walk a block's elements in strides and their sums fold by a fixed tree.
-template <class T>
+namespace {
+
+/// Values that a thread holds at a time, as packs of `size` neighbours.
+constexpr int tile_values = 16;
+constexpr int warps_per_block = threads_per_block / 32;
+
+/// A thread's share of the tile at `first`: packs of the 32 lanes lie side by side. Zeros beyond
+/// `last`.
+template <int size, class T>
+__device__ void load_tile(const T* values, std::int64_t first, std::int64_t last,
+                          T (&tile)[tile_values]) {
+  const int lane = threadIdx.x % 32;
+  for (int k = 0; k < tile_values / size; ++k) {
+    const std::int64_t at = first + (k * 32 + lane) * size;
+    Pack<T, size> pack{};
+    if (at + size <= last)
+      pack = load<size>(values + at);
+    else
+      for (int i = 0; i < size; ++i)
+        if (at + i < last) pack.items[i] = values[at + i];
+    for (int i = 0; i < size; ++i) tile[k * size + i] = pack.items[i];
+  }
+}
+
+/// Calls use(tile) for each tile of the part of a block that is this warp's.
+template <int size, class T, class Use>
+__device__ void for_tiles(const T* values, std::int64_t count, std::int64_t block, const Use& use) {
+  constexpr std::int64_t share = squares_per_block / warps_per_block, step = 32 * tile_values;
+  const std::int64_t first = block * squares_per_block + threadIdx.x / 32 * share;
+  const std::int64_t last = first + share < count ? first + share : count;
+  for (std::int64_t at = first; at < last; at += step) {
+    T tile[tile_values];
+    load_tile<size>(values, at, last, tile);
+    use(tile);
+  }
+}
+
+/// Over the lanes of a warp; every lane gets the result.
+template <class V, class Combine>
+__device__ V reduce_warp(V value, const Combine& combine) {
+  for (int offset = 16; offset > 0; offset /= 2)
+    value = combine(value, __shfl_xor_sync(0xffffffffu, value, offset));
+  return value;
+}
+
+template <int size, class T>
 void sum_of_squares(const T* values, std::int64_t count, double* sums, cudaStream_t stream) {
   const std::int64_t blocks = (count + squares_per_block - 1) / squares_per_block;
   launch({"sum_of_squares",
@@ -15,21 +59,116 @@ void sum_of_squares(const T* values, std::int64_t count, double* sums, cudaStrea
           stream,
           {reads(values, count), writes(sums, blocks)}},
          [=] __device__(std::int64_t block, unsigned char* shared) {
-           const std::int64_t first = block * squares_per_block;
-           const std::int64_t last =
-               first + squares_per_block < count ? first + squares_per_block : count;
-           double sum = 0;
-           for (std::int64_t i = first + threadIdx.x; i < last; i += blockDim.x) {
-             const double v = wide(values[i]);
-             sum = fma(v, v, sum);
-           }
-           sum = reduce_block(sum, reinterpret_cast<double*>(shared), Add{});
+           double parts[4] = {};
+           for_tiles<size>(values, count, block, [&](const T(&tile)[tile_values]) {
+             for (int k = 0; k < tile_values; ++k) {
+               const double v = wide(tile[k]);
+               parts[k % 4] = fma(v, v, parts[k % 4]);
+             }
+           });
+           const double sum = reduce_block((parts[0] + parts[1]) + (parts[2] + parts[3]),
+                                           reinterpret_cast<double*>(shared), Add{});
            if (threadIdx.x == 0) sums[block] = sum;
          });
 }
 
-/// Integer atomics on digits in shared memory: any order gives the same words.
+static_assert(squares_per_block / warps_per_block <= 1 << 13, "the grids of WarpSquares");
+
+/// Squares of one warp as three sums without error, on grids that follow the largest square. The
+/// pre-rounding of Demmel and Nguyen, "Fast Reproducible Floating-Point Summation" (ARITH 2013):
+/// (x + M) - M is x on the grid of M's last bit, which is 2^-39 of a bound of the squares: 2^13 of
+/// them sum exactly in 53 bits. The next grid holds what is left, and is 2^39 times as fine.
+class WarpSquares {
+ public:
+  /// The biased exponents between which all three grids are normal numbers.
+  static constexpr int lowest = 160, highest = 2000;
+
+  __device__ int exponent() const { return exponent_; }
+
+  /// For squares up to this biased exponent. The sums so far must have been deposited.
+  __device__ void follow(int exponent) {
+    exponent_ = exponent;
+    const std::uint64_t bits = static_cast<std::uint64_t>(exponent + 14) << 52 | 1ULL << 51;
+    __builtin_memcpy(&coarse_, &bits, sizeof bits);
+  }
+  /// Returns what is finer than the three grids. Most squares need only two.
+  __device__ double add(double x) {
+    x = take(x, coarse_, sums_[0]);
+    x = take(x, coarse_ * 0x1p-39, sums_[1]);
+    return x == 0 ? 0 : take(x, coarse_ * 0x1p-78, sums_[2]);
+  }
+  template <class Deposit>
+  __device__ void deposit(const Deposit& deposit) {
+    for (double& sum : sums_) {
+      const double all = reduce_warp(sum, Add{});
+      if (threadIdx.x % 32 == 0 && all != 0) deposit(all);
+      sum = 0;
+    }
+  }
+
+ private:
+  __device__ static double take(double x, double grid, double& sum) {
+    const double part = (x + grid) - grid;
+    sum += part;
+    return x - part;
+  }
+
+  int exponent_ = 0;
+  double coarse_ = 0;
+  double sums_[3] = {};
+};
+
+__device__ int biased_exponent(double x) {
+  std::uint64_t bits;
+  __builtin_memcpy(&bits, &x, sizeof bits);
+  return static_cast<int>(bits >> 52 & 0x7ff);
+}
+
+/// Integer atomics on words in shared memory: any order gives the same words. Not inline: it is
+/// rare and long.
+__attribute__((noinline)) __device__ void add_digits(unsigned long long* words, double value) {
+  fixed_point::add(value, [&](int word, std::int64_t digit) {
+    if (digit != 0) atomicAdd(words + word, static_cast<unsigned long long>(digit));
+  });
+}
+
+struct Digits {
+  unsigned long long* words;
+
+  __device__ void operator()(double value) const { add_digits(words, value); }
+};
+
+/// The squares of a tile. What the grids cannot hold goes to the digits one by one: it is rare.
 template <class T>
+__device__ void add_tile(const T (&tile)[tile_values], WarpSquares& sums, const Digits& digits) {
+  double squares[tile_values];
+  int largest = 0;
+#pragma unroll
+  for (int k = 0; k < tile_values; ++k) {
+    const double v = wide(tile[k]);
+    squares[k] = v * v;
+    const int exponent = biased_exponent(squares[k]);
+    if (squares[k] != 0 && (exponent < WarpSquares::lowest || exponent > WarpSquares::highest)) {
+      digits(squares[k]);
+      squares[k] = 0;
+    } else if (exponent > largest) {
+      largest = exponent;
+    }
+  }
+  largest = reduce_warp(largest, Max{});
+  if (largest > sums.exponent()) {
+    sums.deposit(digits);
+    sums.follow(largest);
+  }
+  if (largest == 0) return;
+#pragma unroll
+  for (int k = 0; k < tile_values; ++k) {
+    const double rest = sums.add(squares[k]);
+    if (rest != 0) digits(rest);
+  }
+}
+
+template <int size, class T>
 void exact_squares(const T* values, std::int64_t count, std::int64_t* words, cudaStream_t stream) {
   using Word = unsigned long long;
   const std::int64_t blocks = (count + squares_per_block - 1) / squares_per_block;
@@ -39,25 +178,42 @@ void exact_squares(const T* values, std::int64_t count, std::int64_t* words, cud
           stream,
           {reads(values, count), writes(words, fixed_point::word_count)}},
          [=] __device__(std::int64_t block, unsigned char* shared) {
-           auto* const digits = reinterpret_cast<Word*>(shared);
-           for (int i = threadIdx.x; i < fixed_point::word_count; i += blockDim.x) digits[i] = 0;
+           const Digits digits{reinterpret_cast<Word*>(shared)};
+           for (int i = threadIdx.x; i < fixed_point::word_count; i += blockDim.x)
+             digits.words[i] = 0;
            __syncthreads();
-           const std::int64_t first = block * squares_per_block;
-           const std::int64_t last =
-               first + squares_per_block < count ? first + squares_per_block : count;
-           for (std::int64_t i = first + threadIdx.x; i < last; i += blockDim.x) {
-             const double v = wide(values[i]);
-             fixed_point::add(v * v, [&](int word, std::int64_t digit) {
-               atomicAdd(digits + word, static_cast<Word>(digit));
-             });
+           WarpSquares sums;
+           for_tiles<size>(values, count, block,
+                           [&](const T(&tile)[tile_values]) { add_tile(tile, sums, digits); });
+           sums.deposit(digits);
+           __syncthreads();
+           if (threadIdx.x == 0) fixed_point::carry(reinterpret_cast<std::int64_t*>(digits.words));
+           __syncthreads();
+           for (int i = threadIdx.x; i < fixed_point::word_count; i += blockDim.x) {
+             if (digits.words[i] != 0)
+               atomicAdd(reinterpret_cast<Word*>(words) + i, digits.words[i]);
+             digits.words[i] = 0;
            }
            __syncthreads();
-           if (threadIdx.x == 0) fixed_point::carry(reinterpret_cast<std::int64_t*>(digits));
-           __syncthreads();
-           for (int i = threadIdx.x; i < fixed_point::word_count;
-                i += blockDim.x)  // which the same threads make zero
-             atomicAdd(reinterpret_cast<Word*>(words) + i, digits[i]);
          });
+}
+
+}  // namespace
+
+template <class T>
+void sum_of_squares(const T* values, std::int64_t count, double* sums, cudaStream_t stream) {
+  if (is_aligned(values, pack_size<T>))
+    sum_of_squares<pack_size<T>>(values, count, sums, stream);
+  else
+    sum_of_squares<1>(values, count, sums, stream);
+}
+
+template <class T>
+void exact_squares(const T* values, std::int64_t count, std::int64_t* words, cudaStream_t stream) {
+  if (is_aligned(values, pack_size<T>))
+    exact_squares<pack_size<T>>(values, count, words, stream);
+  else
+    exact_squares<1>(values, count, words, stream);
 }
 
 #define TESSERA_INSTANTIATE(T)                                                 \

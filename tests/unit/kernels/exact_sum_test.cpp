@@ -159,5 +159,38 @@ TEST(ExactSum, TakesTensorsOfEveryDtype) {
   }
 }
 
+/// On a device, squares of a warp are summed on grids that follow the largest one; what is finer,
+/// very large or very small, or not finite takes another way.
+TEST(ExactSum, TensorsLoseNoBit) {
+  const auto device = tessera::test::test_device();
+  const auto expect_words = [&](const at::Tensor& x, const char* what) {
+    ExactSum whole, each;
+    whole.add_squares(x.to(device));
+    const at::Tensor wide = x.to(at::kDouble);
+    for (std::int64_t i = 0; i < wide.numel(); ++i)
+      each.add(wide.const_data_ptr<double>()[i] * wide.const_data_ptr<double>()[i]);
+    EXPECT_EQ(words_of(whole), words_of(each)) << what << ", " << x.scalar_type();
+  };
+  for (const int spread : {0, 5, 20, 60, 500})
+    for (const std::int64_t count : {1, 511, 8193, 70001}) {
+      const auto values = wild<double>(static_cast<std::size_t>(count), spread, 31);
+      const at::Tensor doubles = at::tensor(at::ArrayRef<double>(values), at::kDouble);
+      for (const auto dtype : {at::kDouble, at::kFloat, at::kBFloat16}) {
+        const at::Tensor x = doubles.to(dtype);
+        expect_words(x, "wild");
+        expect_words(x.narrow(0, count / 2, count - count / 2), "from the middle");
+      }
+    }
+  at::Tensor rising = at::arange(20000, at::kDouble).mul(0.01).exp2();
+  expect_words(rising, "rising");
+  expect_words(rising.flip(0).contiguous(), "falling");
+  at::Tensor outlier = at::randn({9000}, at::kFloat);
+  outlier[4000] = 1e30F;
+  outlier[4001] = std::numeric_limits<float>::infinity();
+  outlier[4002] = 1e-40F;
+  expect_words(outlier, "outliers");
+  expect_words(at::zeros({5000}, at::kFloat), "zeros");
+}
+
 }  // namespace
 }  // namespace tessera::kernels
