@@ -16,7 +16,7 @@ inline NormValue norm_value(const at::Tensor& x, bool summed) {
 
 /// Sums of the weight's gradient for blocks of rows of x [rows, D].
 inline at::Tensor weight_sums(const at::Tensor& x) {
-  const std::int64_t blocks = (x.size(0) + rows_per_block - 1) / rows_per_block;
+  const std::int64_t rows = rows_per_block(x.size(1)), blocks = (x.size(0) + rows - 1) / rows;
   return at::empty({blocks, x.size(1)}, x.options().dtype(compute_type(x)));
 }
 

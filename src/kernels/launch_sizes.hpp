@@ -7,8 +7,10 @@
 namespace tessera::kernels::device {
 
 /// Rows whose weight gradients are summed together: one row of rms_norm_backward's partial sums
-/// each.
-inline constexpr std::int64_t rows_per_block = 32;
+/// each. More of narrow rows, so that the partial sums stay few beside the rows.
+inline std::int64_t rows_per_block(std::int64_t width) {
+  return width <= 256 ? 256 : width <= 1024 ? 64 : 16;
+}
 
 /// Values whose squares are summed together.
 inline constexpr std::int64_t squares_per_block = 65536;

@@ -18,7 +18,7 @@ void check_launch(const char* kernel);
 template <class T>
 void rms_norm(const NormInput<T>& in, const T* weight, T* y, Compute<T>* rstd, Extent extent,
               double eps, cudaStream_t stream);
-/// dweight [ceil(rows / rows_per_block), width]: the sums of blocks of rows.
+/// dweight [ceil(rows / rows_per_block(width)), width]: the sums of blocks of rows.
 template <class T>
 void rms_norm_backward(const NormGradient<T>& gradient, const T* x, const T* weight,
                        const Compute<T>* rstd, T* dx, Compute<T>* dweight, Extent extent,

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// RMSNorm on the device: one block of threads for each row, or block of rows.
+// RMSNorm on the device: one block of threads for each row, or block of rows. Of narrow rows, as
+// the norms of queries and keys have them, lanes of a warp share one, and a block takes many.
 #include "cuda/launch.cuh"
 
 namespace tessera::kernels::device {
@@ -55,16 +56,16 @@ template <int size, class T>
 void backward(const NormGradient<T>& gradient, const T* x, const T* weight, const Compute<T>* rstd,
               T* dx, Compute<T>* dweight, Extent extent, cudaStream_t stream) {
   using C = Compute<T>;
-  const std::int64_t blocks = (extent.rows + rows_per_block - 1) / rows_per_block;
+  const std::int64_t rows = rows_per_block(extent.width);
+  const std::int64_t blocks = (extent.rows + rows - 1) / rows;
   const std::size_t scratch_bytes = sizeof(C) * 32,
                     sums_bytes = sizeof(C) * static_cast<std::size_t>(extent.width);
   const bool in_shared = scratch_bytes + sums_bytes <= 96 * 1024;
   const auto body = [=] __device__(std::int64_t block, unsigned char* shared) {
     C* const total = dweight + block * extent.width;
     C* const sums = in_shared ? reinterpret_cast<C*>(shared) + 32 : total;
-    const std::int64_t first = block * rows_per_block;
-    const std::int64_t last =
-        first + rows_per_block < extent.rows ? first + rows_per_block : extent.rows;
+    const std::int64_t first = block * rows;
+    const std::int64_t last = first + rows < extent.rows ? first + rows : extent.rows;
     for (std::int64_t row = first; row < last; ++row) {
       const T* const in = x + row * extent.width;
       const T* const g = gradient.y + row * extent.width;
@@ -106,6 +107,151 @@ void backward(const NormGradient<T>& gradient, const T* x, const T* weight, cons
          body);
 }
 
+/// Lanes that share a narrow row: a power of two, so that a row's lanes lie in one warp.
+template <int size>
+int lanes_of(std::int64_t width) {
+  int lanes = 1;
+  while (lanes < 32 && lanes * size < width) lanes *= 2;
+  return lanes;
+}
+
+/// Packs of a narrow row that a lane holds in registers.
+constexpr int narrow_packs = 2;
+
+template <int size>
+bool is_narrow(std::int64_t width) {
+  return width <= 32 * size * narrow_packs;
+}
+
+template <class V>
+__device__ V sum_over(V value, int lanes) {
+  for (int offset = lanes / 2; offset > 0; offset /= 2)
+    value += __shfl_xor_sync(0xffffffffu, value, offset);
+  return value;
+}
+
+/// A lane's packs of a row; zeros beyond its end.
+template <int size, class T>
+__device__ void load_row(const T* row, std::int64_t width, int lane, int lanes,
+                         Pack<T, size> (&packs)[narrow_packs]) {
+  for (int p = 0; p < narrow_packs; ++p) {
+    const std::int64_t i = (p * lanes + lane) * size;
+    packs[p] = i < width ? load<size>(row + i) : Pack<T, size>{};
+  }
+}
+
+template <int size, class T>
+void forward_narrow(const NormInput<T>& in, const T* weight, T* y, Compute<T>* rstd, Extent extent,
+                    double eps, cudaStream_t stream) {
+  using C = Compute<T>;
+  const int lanes = lanes_of<size>(extent.width), rows = threads_per_block / lanes;
+  const std::int64_t count = extent.rows * extent.width;
+  const auto body = [=] __device__(std::int64_t block, unsigned char*) {
+    const int lane = threadIdx.x % lanes;
+    const std::int64_t row = block * rows + threadIdx.x / lanes;
+    const bool mine = row < extent.rows;
+    const std::int64_t begin = row * extent.width;
+    Pack<T, size> values[narrow_packs] = {};
+    C squares = 0;
+    for (int p = 0; p < narrow_packs; ++p) {
+      const std::int64_t i = (p * lanes + lane) * size;
+      if (mine && i < extent.width) values[p] = summed<size>(in, begin + i);
+      for (int k = 0; k < size; ++k)
+        squares = fma(wide(values[p].items[k]), wide(values[p].items[k]), squares);
+    }
+    squares = sum_over(squares, lanes);
+    const C r = 1 / square_root(squares / C(extent.width) + C(eps));
+    if (!mine) return;
+    if (lane == 0) rstd[row] = r;
+    for (int p = 0; p < narrow_packs; ++p) {
+      const std::int64_t i = (p * lanes + lane) * size;
+      if (i >= extent.width) break;
+      const auto w = load<size>(weight + i);
+      Pack<T, size> result;
+      for (int k = 0; k < size; ++k)
+        result.items[k] = narrow<T>(wide(values[p].items[k]) * r * wide(w.items[k]));
+      store<size>(y + begin + i, result);
+    }
+  };
+  launch({"rms_norm",
+          (extent.rows + rows - 1) / rows,
+          0,
+          stream,
+          {reads(in.x, count), reads(in.residual, count), writes(in.sum, count),
+           reads(weight, extent.width), writes(y, count), writes(rstd, extent.rows)}},
+         body);
+}
+
+/// Lanes keep the weight's gradients of their columns for all rows that they take; the block adds
+/// those of its groups of lanes in order.
+template <int size, class T>
+void backward_narrow(const NormGradient<T>& gradient, const T* x, const T* weight,
+                     const Compute<T>* rstd, T* dx, Compute<T>* dweight, Extent extent,
+                     cudaStream_t stream) {
+  using C = Compute<T>;
+  const int lanes = lanes_of<size>(extent.width), groups = threads_per_block / lanes;
+  const std::int64_t rows = rows_per_block(extent.width);
+  const std::int64_t blocks = (extent.rows + rows - 1) / rows;
+  const std::int64_t count = extent.rows * extent.width;
+  const auto body = [=] __device__(std::int64_t block, unsigned char* shared) {
+    const int lane = threadIdx.x % lanes, group = threadIdx.x / lanes;
+    C* const sums = reinterpret_cast<C*>(shared);
+    Pack<T, size> w[narrow_packs];
+    load_row<size>(weight, extent.width, lane, lanes, w);
+    C of_weight[narrow_packs][size] = {};
+    for (std::int64_t turn = 0; turn < rows; turn += groups) {
+      const std::int64_t row = block * rows + turn + group;
+      const bool mine = turn + group < rows && row < extent.rows;
+      const std::int64_t begin = mine ? row * extent.width : 0;
+      Pack<T, size> v[narrow_packs] = {}, d[narrow_packs] = {}, more[narrow_packs] = {};
+      if (mine) {
+        load_row<size>(x + begin, extent.width, lane, lanes, v);
+        load_row<size>(gradient.y + begin, extent.width, lane, lanes, d);
+        if (gradient.sum != nullptr)
+          load_row<size>(gradient.sum + begin, extent.width, lane, lanes, more);
+      }
+      C dot = 0;
+      for (int p = 0; p < narrow_packs; ++p)
+        for (int k = 0; k < size; ++k)
+          dot = fma(wide(d[p].items[k]) * wide(w[p].items[k]), wide(v[p].items[k]), dot);
+      dot = sum_over(dot, lanes);
+      if (!mine) continue;
+      const C r = rstd[row], projection = r * r * r * dot / C(extent.width);
+      for (int p = 0; p < narrow_packs; ++p) {
+        Pack<T, size> result;
+        for (int k = 0; k < size; ++k) {
+          const C xk = wide(v[p].items[k]), dk = wide(d[p].items[k]);
+          const C of_x = rms_norm_gradient(dk * wide(w[p].items[k]), xk, r, projection);
+          result.items[k] =
+              narrow<T>(gradient.sum == nullptr ? of_x : of_x + wide(more[p].items[k]));
+          of_weight[p][k] = fma(dk, xk * r, of_weight[p][k]);
+        }
+        const std::int64_t i = (p * lanes + lane) * size;
+        if (i < extent.width) store<size>(dx + begin + i, result);
+      }
+    }
+    const int columns = lanes * narrow_packs * size;
+    for (int p = 0; p < narrow_packs; ++p)
+      for (int k = 0; k < size; ++k)
+        sums[group * columns + (p * lanes + lane) * size + k] = of_weight[p][k];
+    __syncthreads();
+    for (std::int64_t i = threadIdx.x; i < extent.width; i += blockDim.x) {
+      C sum = 0;
+      for (int g = 0; g < groups; ++g) sum += sums[g * columns + i];
+      dweight[block * extent.width + i] = sum;
+    }
+    __syncthreads();
+  };
+  launch({"rms_norm_backward",
+          blocks,
+          sizeof(C) * threads_per_block * narrow_packs * size,
+          stream,
+          {reads(gradient.y, count), reads(gradient.sum, count), reads(x, count),
+           reads(weight, extent.width), reads(rstd, extent.rows), writes(dx, count),
+           writes(dweight, blocks * extent.width)}},
+         body);
+}
+
 }  // namespace
 
 template <class T>
@@ -115,7 +261,8 @@ void rms_norm(const NormInput<T>& in, const T* weight, T* y, Compute<T>* rstd, E
   const std::int64_t width = extent.width;
   if (rows_fit(size, width, rows(in.x, width), rows(in.residual, width), rows(weight, width)) &&
       rows_fit(size, width, rows(in.sum, width), rows(y, width)))
-    forward<size>(in, weight, y, rstd, extent, eps, stream);
+    is_narrow<size>(width) ? forward_narrow<size>(in, weight, y, rstd, extent, eps, stream)
+                           : forward<size>(in, weight, y, rstd, extent, eps, stream);
   else
     forward<1>(in, weight, y, rstd, extent, eps, stream);
 }
@@ -128,7 +275,9 @@ void rms_norm_backward(const NormGradient<T>& gradient, const T* x, const T* wei
   const std::int64_t width = extent.width;
   if (rows_fit(size, width, rows(gradient.y, width), rows(gradient.sum, width), rows(x, width),
                rows(weight, width), rows(dx, width)))
-    backward<size>(gradient, x, weight, rstd, dx, dweight, extent, stream);
+    is_narrow<size>(width)
+        ? backward_narrow<size>(gradient, x, weight, rstd, dx, dweight, extent, stream)
+        : backward<size>(gradient, x, weight, rstd, dx, dweight, extent, stream);
   else
     backward<1>(gradient, x, weight, rstd, dx, dweight, extent, stream);
 }

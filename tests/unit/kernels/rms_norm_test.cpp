@@ -16,7 +16,8 @@ at::Tensor fused_norm(const std::vector<at::Tensor>& in) { return rms_norm(in[0]
 TEST(RmsNorm, EqualsItsTwin) {
   at::manual_seed(1);
   for (const auto dtype : dtypes)
-    for (const std::int64_t dim : {5, 64, 129, 256})  // at dim 1 the gradient cancels to nothing
+    for (const std::int64_t dim :
+         {5, 8, 64, 96, 129, 256, 520, 1032})  // at dim 1 the gradient cancels to nothing
       expect_twins(fused_norm, composed_norm, {random({3, 67, dim}, dtype), random({dim}, dtype)});
 }
 
@@ -28,7 +29,7 @@ TEST(SummedRmsNorm, EqualsItsTwin) {
     return at::cat({sum, composed_norm({sum, weight})}, -1);
   };
   for (const auto dtype : dtypes)
-    for (const std::int64_t dim : {5, 64, 129, 256}) {
+    for (const std::int64_t dim : {5, 8, 96, 129, 256, 520}) {
       const auto x = random({3, 67, dim}, dtype), weight = random({dim}, dtype);
       expect_twins([&](const auto& in) { return both(summed_rms_norm(in[0], {}, in[1], 1e-5)); },
                    [&](const auto& in) { return twin(in[0], in[1]); }, {x, weight});
