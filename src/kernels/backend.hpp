@@ -15,6 +15,7 @@
 #include "tessera/kernels/attention_part.hpp"
 #include "tessera/kernels/cross_entropy.hpp"
 #include "tessera/kernels/exact_sum.hpp"
+#include "tessera/kernels/scaled_bytes.hpp"
 
 namespace tessera::kernels {
 
@@ -74,6 +75,14 @@ struct Backend {
   /// See square_sums.hpp.
   at::Tensor (*block_squares)(const at::Tensor& values);
   at::Tensor (*exact_squares)(const at::Tensor& values);
+  /// Of x [m, n] with rows of neighbours: as one row, one column or one number. Null, these three:
+  /// LibTorch's operators do it.
+  at::Tensor (*largest_of_lines)(const at::Tensor& x, ScaledLines lines);
+  /// See scaled_bytes.hpp.
+  at::Tensor (*float8_scales)(const at::Tensor& largest, DType type, bool powers_of_two);
+  /// One scale, or one for each line along which the bytes lie.
+  at::Tensor (*float8_bytes)(const at::Tensor& x, const at::Tensor& scales, DType type,
+                             ByteOrder order);
   void (*adamw)(const at::Tensor& param, const at::Tensor& grad, const at::Tensor& exp_avg,
                 const at::Tensor& exp_avg_sq, const AdamWArguments& arguments,
                 const at::Tensor& compute_copy);

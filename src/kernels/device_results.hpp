@@ -30,4 +30,22 @@ inline at::Tensor exact_words(const at::Tensor& values) {
   return at::zeros({ExactSum::word_count}, values.options().dtype(at::kLong));
 }
 
+/// Magnitudes of 0, which kernels raise.
+inline at::Tensor line_magnitudes(const at::Tensor& x, ScaledLines lines) {
+  return at::zeros(
+      {lines == ScaledLines::rows ? x.size(0) : 1, lines == ScaledLines::columns ? x.size(1) : 1},
+      x.options().dtype(compute_type(x)));
+}
+
+inline at::Tensor float8_scales(const at::Tensor& largest) {
+  return at::empty(largest.sizes(), largest.options().dtype(at::kFloat));
+}
+
+/// x in bytes [m, n]; with the order of columns, a transposed view.
+inline at::Tensor float8_bytes(const at::Tensor& x, ByteOrder order) {
+  const auto options = x.options().dtype(at::kByte);
+  return order == ByteOrder::rows ? at::empty(x.sizes(), options)
+                                  : at::empty({x.size(1), x.size(0)}, options).t();
+}
+
 }  // namespace tessera::kernels::device

@@ -8,6 +8,7 @@
 
 #include <cmath>
 #include <limits>
+#include <optional>
 
 #include "backend.hpp"
 #include "float8.hpp"
@@ -73,7 +74,24 @@ Tensor powers_of_two(const Tensor& exponents) {
 
 }  // namespace
 
+namespace {
+
+/// The lines of a block that a kernel knows.
+std::optional<ScaledLines> lines_of(const Tensor& x, ScaleBlock block) {
+  const bool down = block.rows >= x.size(0), across = block.columns >= x.size(1);
+  if (x.numel() == 0 || backend_of(x).largest_of_lines == nullptr) return std::nullopt;
+  if (block.rows == 1 && across) return ScaledLines::rows;
+  if (block.columns == 1 && down) return ScaledLines::columns;
+  return down && across ? std::optional(ScaledLines::all) : std::nullopt;
+}
+
+Tensor with_rows_of_neighbours(const Tensor& x) { return x.stride(1) == 1 ? x : x.contiguous(); }
+
+}  // namespace
+
 Tensor largest_magnitudes(const Tensor& x, ScaleBlock block) {
+  if (const auto lines = lines_of(x, block))
+    return backend_of(x).largest_of_lines(with_rows_of_neighbours(x), *lines);
   if (x.numel() == 0)
     return at::zeros({blocks_in(x.size(0), block.rows), blocks_in(x.size(1), block.columns)},
                      x.options().dtype(compute_type(x)));
@@ -84,6 +102,8 @@ Tensor largest_magnitudes(const Tensor& x, ScaleBlock block) {
 }
 
 Tensor scales_for(const Tensor& largest, DType type, bool powers_of_two) {
+  if (backend_of(largest).float8_scales != nullptr && largest.numel() > 0)
+    return backend_of(largest).float8_scales(largest.contiguous(), type, powers_of_two);
   const Tensor sizes = largest.to(at::kDouble).clamp_min(1e-12);
   const Tensor scales =
       at::full({}, largest_number(type), sizes.options()).div(sizes).to(at::kFloat).contiguous();
@@ -116,7 +136,12 @@ MxScales mx_scales(const Tensor& largest, DType type, MxScale how) {
   return {bytes.to(at::kByte), stored, read};
 }
 
-ScaledBytes to_bytes(const Tensor& x, const Tensor& scales, DType type, ScaleBlock block) {
+ScaledBytes to_bytes(const Tensor& x, const Tensor& scales, DType type, ScaleBlock block,
+                     ByteOrder order) {
+  const ScaledLines along = order == ByteOrder::rows ? ScaledLines::rows : ScaledLines::columns;
+  if (const auto lines = lines_of(x, block); lines && (lines == along || lines == ScaledLines::all))
+    return {backend_of(x).float8_bytes(with_rows_of_neighbours(x), scales, type, order), scales,
+            type, block};
   const double most = largest_number(type);
   const Tensor scaled = x.to(compute_type(x)).mul(spread(scales, x, block)).to(at::kFloat);
   const Tensor rounded = scaled.clamp(-most, most).to(scalar_type(type)).contiguous();

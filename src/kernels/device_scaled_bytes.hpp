@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// scaled_bytes.hpp and mx_scales.hpp on devices, made of LibTorch's operators: the host's bits.
+// scaled_bytes.hpp and mx_scales.hpp on devices, by kernels of the
+// backend for scales of rows, columns or all, else by LibTorch's operators: the host's bits.
 #pragma once
 
 #include "tessera/kernels/tensor.hpp"
@@ -12,7 +13,8 @@ namespace tessera::kernels::on_device {
 at::Tensor largest_magnitudes(const at::Tensor& x, ScaleBlock block);
 at::Tensor scales_for(const at::Tensor& largest, DType type, bool powers_of_two);
 MxScales mx_scales(const at::Tensor& largest, DType type, MxScale how);
-ScaledBytes to_bytes(const at::Tensor& x, const at::Tensor& scales, DType type, ScaleBlock block);
+ScaledBytes to_bytes(const at::Tensor& x, const at::Tensor& scales, DType type, ScaleBlock block,
+                     ByteOrder order = ByteOrder::rows);
 at::Tensor from_bytes(const ScaledBytes& x, at::ScalarType type);
 at::Tensor scaled_mm(const ScaledBytes& a, const ScaledBytes& b, bool fast);
 

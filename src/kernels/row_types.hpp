@@ -87,4 +87,7 @@ struct AdamWArguments {
   double gradient_scale, decay, beta1, beta2, root_correction2, eps, step;
 };
 
+/// Lines of a matrix that have a scale each, or all its elements one.
+enum class ScaledLines : std::uint8_t { rows, columns, all };
+
 }  // namespace tessera::kernels

@@ -41,6 +41,7 @@ struct ProductRounding::Operand {
   Tensor matrix;
   DType type;
   ScaleBlock block;
+  kernels::ByteOrder order;
   bool across;  ///< other ranks of tp have elements of the same blocks
 };
 
@@ -57,6 +58,10 @@ ScaleBlock scale_block(ScaleShare share, int along) {
   if (share == ScaleShare::block) summed = mx_block;
   other = 1;
   return block;
+}
+
+kernels::ByteOrder order_of(int along) {
+  return along == 1 ? kernels::ByteOrder::rows : kernels::ByteOrder::columns;
 }
 
 }  // namespace
@@ -103,19 +108,22 @@ bool is_across(const Tensor& matrix, ScaleShare share, int along, int cut) {
 ProductRounding::Operand ProductRounding::operand_x(const Tensor& x, ScaleShare share,
                                                     int along) const {
   const int cut = how_.cut == LinearCut::inputs ? 1 : how_.cut == LinearCut::tokens ? 0 : kUncut;
-  return {x, DType::f8e4m3, scale_block(share, along), is_across(x, share, along, cut)};
+  return {x, DType::f8e4m3, scale_block(share, along), order_of(along),
+          is_across(x, share, along, cut)};
 }
 
 ProductRounding::Operand ProductRounding::operand_weight(const Tensor& weight, ScaleShare share,
                                                          int along) const {
   const int cut = how_.cut == LinearCut::inputs ? 1 : how_.cut == LinearCut::outputs ? 0 : kUncut;
-  return {weight, DType::f8e4m3, scale_block(share, along), is_across(weight, share, along, cut)};
+  return {weight, DType::f8e4m3, scale_block(share, along), order_of(along),
+          is_across(weight, share, along, cut)};
 }
 
 ProductRounding::Operand ProductRounding::operand_g(const Tensor& g, ScaleShare share,
                                                     int along) const {
   const int cut = how_.cut == LinearCut::outputs ? 1 : how_.cut == LinearCut::tokens ? 0 : kUncut;
-  return {g, recipe_.gradients, scale_block(share, along), is_across(g, share, along, cut)};
+  return {g, recipe_.gradients, scale_block(share, along), order_of(along),
+          is_across(g, share, along, cut)};
 }
 
 RoundedOperands ProductRounding::rounded(std::span<const Operand> operands) const {
@@ -130,17 +138,18 @@ RoundedOperands ProductRounding::rounded(std::span<const Operand> operands) cons
 }
 
 RoundedOperand ProductRounding::rounded_by(const Operand& operand, const Tensor& largest) const {
-  const auto& [matrix, type, block, across] = operand;
+  const auto& [matrix, type, block, order, across] = operand;
   const bool mx = recipe_.scaling == Scaling::mx_floor || recipe_.scaling == Scaling::mx_rceil;
   kernels::ScaledBytes stored;
   if (mx) {
     const MxScale how = recipe_.scaling == Scaling::mx_floor ? MxScale::floor : MxScale::rceil;
     const kernels::MxScales scales = kernels::mx_scales(largest, type, how);
-    stored = kernels::to_bytes(matrix, scales.stored, type, block);
+    stored = kernels::to_bytes(matrix, scales.stored, type, block, order);
     stored.scales = scales.read;
   } else {
     const bool powers = recipe_.scaling == Scaling::powers_of_two;
-    stored = kernels::to_bytes(matrix, kernels::scales_for(largest, type, powers), type, block);
+    const Tensor scales = kernels::scales_for(largest, type, powers);
+    stored = kernels::to_bytes(matrix, scales, type, block, order);
   }
   if (device_multiplies(matrix)) return {{}, stored};
   return {kernels::from_bytes(stored, type_of_values(matrix)), {}};

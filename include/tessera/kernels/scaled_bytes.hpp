@@ -8,6 +8,7 @@
 
 #include "tessera/kernels/tensor.hpp"
 
+#include <cstdint>
 #include <limits>
 
 #include "tessera/base/dtype.hpp"
@@ -36,8 +37,13 @@ at::Tensor largest_magnitudes(const at::Tensor& x, ScaleBlock block);
 /// down to powers of two if so wanted. float32.
 at::Tensor scales_for(const at::Tensor& largest, DType type, bool powers_of_two);
 
+/// Which bytes of a matrix lie side by side on a device: a product is fastest where they do along
+/// the dimension that it sums.
+enum class ByteOrder : std::uint8_t { rows, columns };
+
 /// `x` [m, n] with these scales of its blocks.
-ScaledBytes to_bytes(const at::Tensor& x, const at::Tensor& scales, DType type, ScaleBlock block);
+ScaledBytes to_bytes(const at::Tensor& x, const at::Tensor& scales, DType type, ScaleBlock block,
+                     ByteOrder order = ByteOrder::rows);
 
 /// The values, rounded to nearest in `type`: float64, float32 or bfloat16. Exact if scales are
 /// powers of two.

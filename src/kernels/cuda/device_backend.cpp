@@ -9,6 +9,7 @@
 #include "cuda/launchers.hpp"
 #include "device_attention.hpp"
 #include "device_results.hpp"
+#include "float8.hpp"
 #include "tessera/base/gpu_failure.hpp"
 #include "typed.hpp"
 
@@ -146,6 +147,38 @@ at::Tensor exact_squares(const at::Tensor& values) {
   return words;
 }
 
+at::Tensor largest_of_lines(const at::Tensor& x, ScaledLines lines) {
+  const at::Tensor largest = device::line_magnitudes(x, lines);
+  with_type(x.scalar_type(), [&]<class T>(T) {
+    device::largest_magnitudes(Rows<const T>{const_pointer<T>(x), x.stride(0)},
+                               pointer<device::MagnitudeBits<T>>(largest), lines,
+                               {x.size(0), x.size(1)}, stream_of(x));
+  });
+  return largest;
+}
+
+at::Tensor float8_scales(const at::Tensor& largest, DType type, bool powers_of_two) {
+  const at::Tensor scales = device::float8_scales(largest);
+  const auto launch = [&]<class C>(C) {
+    device::float8_scales(const_pointer<C>(largest), pointer<float>(scales), largest.numel(),
+                          largest_number(type), powers_of_two, stream_of(largest));
+  };
+  largest.scalar_type() == at::kDouble ? launch(double{}) : launch(float{});
+  return scales;
+}
+
+at::Tensor float8_bytes(const at::Tensor& x, const at::Tensor& scales, DType type,
+                        ByteOrder order) {
+  const at::Tensor bytes = device::float8_bytes(x, order);
+  with_type(x.scalar_type(), [&]<class T>(T) {
+    device::float8_bytes(Rows<const T>{const_pointer<T>(x), x.stride(0)},
+                         const_pointer<float>(scales), scales.numel() == 1 ? 0 : 1,
+                         {type == DType::f8e5m2, order == ByteOrder::columns},
+                         pointer<std::uint8_t>(bytes), {x.size(0), x.size(1)}, stream_of(x));
+  });
+  return bytes;
+}
+
 void adamw(const at::Tensor& param, const at::Tensor& grad, const at::Tensor& exp_avg,
            const at::Tensor& exp_avg_sq, const AdamWArguments& arguments,
            const at::Tensor& compute_copy) {
@@ -169,6 +202,9 @@ const Backend device_table{
     .softmax_gradient = &softmax_gradient,
     .block_squares = &block_squares,
     .exact_squares = &exact_squares,
+    .largest_of_lines = &largest_of_lines,
+    .float8_scales = &float8_scales,
+    .float8_bytes = &float8_bytes,
     .adamw = &adamw,
     .attends_in_bands = &device::attends_in_bands,
     .attention_part = &device::attention_part,

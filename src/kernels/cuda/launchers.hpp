@@ -5,11 +5,23 @@
 
 #include <cuda_runtime_api.h>
 
+#include <type_traits>
+
 #include "element_kernels.hpp"
 #include "launch_sizes.hpp"
 #include "row_types.hpp"
 
 namespace tessera::kernels::device {
+
+/// What atomicMax takes.
+template <class T>
+using MagnitudeBits = std::conditional_t<sizeof(T) == 8, unsigned long long, unsigned>;
+
+/// How bytes are made and stored.
+struct Float8Bytes {
+  bool has_infinities;  ///< e5m2, else e4m3
+  bool transposed;
+};
 
 /// Throws Error(environment) with CUDA's words when `kernel` could not be started. Called after
 /// each launch.
@@ -45,6 +57,20 @@ void sum_of_squares(const T* values, std::int64_t count, double* sums, cudaStrea
 /// words [ExactSum::word_count] += the squares' digits; carries propagated block by block.
 template <class T>
 void exact_squares(const T* values, std::int64_t count, std::int64_t* words, cudaStream_t stream);
+/// Of each row, each column, or all elements of x, as bits of the type that x is computed in.
+/// `largest` begins as 0. A float32's NaN has the largest bits.
+template <class T>
+void largest_magnitudes(Rows<const T> x, MagnitudeBits<T>* largest, ScaledLines lines,
+                        Extent extent, cudaStream_t stream);
+/// See scales_for of scaled_bytes.hpp; `most` is the format's largest number.
+template <class C>
+void float8_scales(const C* largest, float* scales, std::int64_t count, double most,
+                   bool powers_of_two, cudaStream_t stream);
+/// Line i, a row or where transposed a column, has scales[i * step]. bytes [rows, width], or
+/// transposed [width, rows].
+template <class T>
+void float8_bytes(Rows<const T> x, const float* scales, int step, Float8Bytes how,
+                  std::uint8_t* bytes, Extent extent, cudaStream_t stream);
 template <class P, class G, class M>
 void adamw(P* param, const G* grad, M* exp_avg, M* exp_avg_sq, Bf16* compute_copy,
            std::int64_t count, const AdamWArguments& arguments, cudaStream_t stream);

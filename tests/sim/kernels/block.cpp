@@ -116,4 +116,27 @@ unsigned long long Block::atomic_add(unsigned long long* address, unsigned long 
   return __atomic_fetch_add(address, value, __ATOMIC_RELAXED);
 }
 
+namespace {
+
+template <class V>
+V raise(V* address, V value) {
+  V before = __atomic_load_n(address, __ATOMIC_RELAXED);
+  while (before < value && !__atomic_compare_exchange_n(address, &before, value, true,
+                                                        __ATOMIC_RELAXED, __ATOMIC_RELAXED)) {
+  }
+  return before;
+}
+
+}  // namespace
+
+unsigned Block::atomic_max(unsigned* address, unsigned value) {
+  accesses_.access(address, sizeof *address, true, true);
+  return raise(address, value);
+}
+
+unsigned long long Block::atomic_max(unsigned long long* address, unsigned long long value) {
+  accesses_.access(address, sizeof *address, true, true);
+  return raise(address, value);
+}
+
 }  // namespace tessera::sim

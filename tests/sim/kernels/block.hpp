@@ -32,6 +32,8 @@ class Block {
   /// number XORed).
   std::uint64_t exchange(unsigned mask, std::uint64_t bits, unsigned partner);
   unsigned long long atomic_add(unsigned long long* address, unsigned long long value);
+  unsigned atomic_max(unsigned* address, unsigned value);
+  unsigned long long atomic_max(unsigned long long* address, unsigned long long value);
 
   KernelAccesses& accesses() { return accesses_; }
 

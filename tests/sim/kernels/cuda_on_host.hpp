@@ -36,3 +36,10 @@ V __shfl_xor_sync(unsigned mask, V value, int lane_mask, int width = 32) {
 inline unsigned long long atomicAdd(unsigned long long* address, unsigned long long value) {
   return tessera::sim::this_block().atomic_add(address, value);
 }
+
+inline unsigned atomicMax(unsigned* address, unsigned value) {
+  return tessera::sim::this_block().atomic_max(address, value);
+}
+inline unsigned long long atomicMax(unsigned long long* address, unsigned long long value) {
+  return tessera::sim::this_block().atomic_max(address, value);
+}

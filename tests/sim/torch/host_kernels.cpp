@@ -2,6 +2,7 @@
 #include "host_kernels.hpp"
 
 #include "backend.hpp"
+#include "device_results.hpp"
 #include "fallback.hpp"
 #include "host_twins.hpp"
 #include "operator_task.hpp"
@@ -15,6 +16,7 @@ using kernels::AttentionPart;
 using kernels::AttentionValue;
 using kernels::host_backend;
 using kernels::RowsOf;
+using kernels::ScaledLines;
 
 /// One kernel as a task of the current stream.
 class HostKernel {
@@ -136,6 +138,44 @@ Tensor exact_squares(const Tensor& values) {
   })[0];
 }
 
+kernels::ScaleBlock block_of(ScaledLines lines) {
+  kernels::ScaleBlock block;
+  if (lines == ScaledLines::rows) block.rows = 1;
+  if (lines == ScaledLines::columns) block.columns = 1;
+  return block;
+}
+
+Tensor largest_of_lines(const Tensor& x, ScaledLines lines) {
+  const Tensor largest = kernels::device::line_magnitudes(x, lines);
+  HostKernel kernel("largest_of_lines", x);
+  kernel.issue([x = kernel.reads(x), lines, largest = kernel.writes(largest)] {
+    largest.copy_(kernels::largest_magnitudes(x, block_of(lines)));
+  });
+  return largest;
+}
+
+Tensor float8_scales(const Tensor& largest, DType type, bool powers_of_two) {
+  const Tensor scales = kernels::device::float8_scales(largest);
+  HostKernel kernel("float8_scales", largest);
+  kernel.issue(
+      [largest = kernel.reads(largest), type, powers_of_two, scales = kernel.writes(scales)] {
+        scales.copy_(kernels::scales_for(largest, type, powers_of_two));
+      });
+  return scales;
+}
+
+Tensor float8_bytes(const Tensor& x, const Tensor& scales, DType type, kernels::ByteOrder order) {
+  const Tensor bytes = kernels::device::float8_bytes(x, order);
+  const bool all = scales.numel() == 1, rows = order == kernels::ByteOrder::rows;
+  const auto lines = all ? ScaledLines::all : rows ? ScaledLines::rows : ScaledLines::columns;
+  HostKernel kernel("float8_bytes", x);
+  kernel.issue([x = kernel.reads(x), scales = kernel.reads(scales), type, lines,
+                bytes = kernel.writes(bytes)] {
+    bytes.copy_(kernels::to_bytes(x, scales, type, block_of(lines)).bytes);
+  });
+  return bytes;
+}
+
 void adamw(const Tensor& param, const Tensor& grad, const Tensor& exp_avg, const Tensor& exp_avg_sq,
            const kernels::AdamWArguments& arguments, const Tensor& compute_copy) {
   HostKernel kernel("adamw", param);
@@ -202,6 +242,9 @@ const kernels::Backend table{
     .softmax_gradient = &softmax_gradient,
     .block_squares = &block_squares,
     .exact_squares = &exact_squares,
+    .largest_of_lines = &largest_of_lines,
+    .float8_scales = &float8_scales,
+    .float8_bytes = &float8_bytes,
     .adamw = &adamw,
     .attends_in_bands = nullptr,
     .attention_part = &attention_part,

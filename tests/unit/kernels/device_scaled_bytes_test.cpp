@@ -65,6 +65,10 @@ TEST(DeviceScaledBytes, EqualTheHosts) {
           const ScaledBytes host = to_bytes(x, scales, type, block), device = copied(host);
           expect_bytes(on_device::to_bytes(on_test_device(x), device.scales, type, block).bytes,
                        host.bytes, type);
+          expect_bytes(
+              on_device::to_bytes(on_test_device(x), device.scales, type, block, ByteOrder::columns)
+                  .bytes,
+              host.bytes, type);
           for (const at::ScalarType read : dtypes)
             expect_bits(on_device::from_bytes(device, read), from_bytes(host, read));
         }
@@ -83,6 +87,23 @@ TEST(DeviceScaledBytes, ReadTransposesAndNothing) {
       expect_bytes(on_device::to_bytes(device, on_test_device(scales), DType::f8e4m3, block).bytes,
                    to_bytes(view, scales, DType::f8e4m3, block).bytes, DType::f8e4m3);
     }
+}
+
+/// More rows and columns than a block of a kernel's threads takes, in packs and alone.
+TEST(DeviceScaledBytes, TakeManyRowsAndColumns) {
+  at::manual_seed(12);
+  for (const auto& [rows, columns] : {std::array{300, 528}, {259, 130}, {5, 1040}, {1, 1}})
+    for (const at::ScalarType dtype : dtypes)
+      for (const ScaleBlock block : {kBlocks[0], kBlocks[1], kBlocks[2]})
+        for (const ByteOrder order : {ByteOrder::rows, ByteOrder::columns}) {
+          const Tensor x = values({rows, columns}, dtype, rows > 4 && columns > 3);
+          const Tensor largest = largest_magnitudes(x, block),
+                       scales = scales_for(largest, DType::f8e4m3, true);
+          expect_bits(on_device::largest_magnitudes(on_test_device(x), block), largest);
+          const ScaledBytes made = on_device::to_bytes(on_test_device(x), on_test_device(scales),
+                                                       DType::f8e4m3, block, order);
+          expect_bytes(made.bytes, to_bytes(x, scales, DType::f8e4m3, block).bytes, DType::f8e4m3);
+        }
 }
 
 TEST(DeviceScaledBytes, ScalesOfMxEqualTheHosts) {
