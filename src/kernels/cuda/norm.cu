@@ -107,7 +107,7 @@ void backward(const NormGradient<T>& gradient, const T* x, const T* weight, cons
          body);
 }
 
-/// Lanes that share a narrow row: a power of two, so that a row's lanes lie in one warp.
+/// Lanes that share a narrow row: a power of two, so that one warp has all lanes of a row.
 template <int size>
 int lanes_of(std::int64_t width) {
   int lanes = 1;
@@ -182,6 +182,24 @@ void forward_narrow(const NormInput<T>& in, const T* weight, T* y, Compute<T>* r
          body);
 }
 
+/// Writes the sum of what the groups of lanes of a block have, in their order.
+template <int size, class C>
+__device__ void add_groups(const C (&of_lane)[narrow_packs][size], C* shared, int lanes,
+                           std::int64_t width, C* sums) {
+  const int lane = threadIdx.x % lanes, group = threadIdx.x / lanes;
+  const int columns = lanes * narrow_packs * size, groups = threads_per_block / lanes;
+  for (int p = 0; p < narrow_packs; ++p)
+    for (int k = 0; k < size; ++k)
+      shared[group * columns + (p * lanes + lane) * size + k] = of_lane[p][k];
+  __syncthreads();
+  for (std::int64_t i = threadIdx.x; i < width; i += blockDim.x) {
+    C sum = 0;
+    for (int g = 0; g < groups; ++g) sum += shared[g * columns + i];
+    sums[i] = sum;
+  }
+  __syncthreads();
+}
+
 /// Lanes keep the weight's gradients of their columns for all rows that they take; the block adds
 /// those of its groups of lanes in order.
 template <int size, class T>
@@ -230,17 +248,7 @@ void backward_narrow(const NormGradient<T>& gradient, const T* x, const T* weigh
         if (i < extent.width) store<size>(dx + begin + i, result);
       }
     }
-    const int columns = lanes * narrow_packs * size;
-    for (int p = 0; p < narrow_packs; ++p)
-      for (int k = 0; k < size; ++k)
-        sums[group * columns + (p * lanes + lane) * size + k] = of_weight[p][k];
-    __syncthreads();
-    for (std::int64_t i = threadIdx.x; i < extent.width; i += blockDim.x) {
-      C sum = 0;
-      for (int g = 0; g < groups; ++g) sum += sums[g * columns + i];
-      dweight[block * extent.width + i] = sum;
-    }
-    __syncthreads();
+    add_groups(of_weight, sums, lanes, extent.width, dweight + block * extent.width);
   };
   launch({"rms_norm_backward",
           blocks,
