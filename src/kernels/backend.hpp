@@ -86,6 +86,10 @@ struct Backend {
   void (*adamw)(const at::Tensor& param, const at::Tensor& grad, const at::Tensor& exp_avg,
                 const at::Tensor& exp_avg_sq, const AdamWArguments& arguments,
                 const at::Tensor& compute_copy);
+  /// As joined.hpp says, with tensors of one type on each side. `tensors` are contiguous, and none
+  /// is empty; the rows of all matrices are dense.
+  void (*copy_columns)(const at::Tensor& matrix, std::span<const at::Tensor> parts);
+  void (*copy_runs)(const at::Tensor& into, std::span<const at::Tensor> tensors);
   /// As attention_part.hpp says; null: no part may have bands.
   bool (*attends_in_bands)(const AttentionPart& part);
   AttentionValue (*attention_part)(const AttentionPart& part);

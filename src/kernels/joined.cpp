@@ -1,11 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "tessera/kernels/joined.hpp"
 
-#include <ATen/ops/_chunk_cat.h>
-#include <ATen/ops/split_with_sizes_copy.h>
-
 #include <algorithm>
 
+#include "backend.hpp"
 #include "tessera/base/error.hpp"
 
 namespace tessera::kernels {
@@ -36,6 +34,17 @@ void expect_matrices(std::span<const Tensor> matrices) {
   TESSERA_EXPECT(!matrices.empty() &&
                      std::ranges::all_of(matrices, [](const Tensor& x) { return x.dim() == 2; }),
                  "only matrices can be joined");
+}
+
+void expect_dense_rows(const Tensor& x) {
+  TESSERA_EXPECT(x.dim() == 2 && (x.stride(1) == 1 || x.size(1) < 2), "rows must be dense");
+}
+
+void expect_one_type(std::span<const Tensor> tensors) {
+  TESSERA_EXPECT(
+      std::ranges::all_of(
+          tensors, [&](const Tensor& x) { return x.scalar_type() == tensors[0].scalar_type(); }),
+      "tensors of several types are copied together");
 }
 
 }  // namespace
@@ -83,15 +92,20 @@ std::vector<Tensor> columns_of(const Tensor& matrix, std::span<const std::int64_
 
 void copy_columns(const Tensor& matrix, std::span<const Tensor> parts) {
   const at::NoGradGuard no_grad;
-  std::vector<std::int64_t> widths;
-  for (const Tensor& part : parts) widths.push_back(part.size(1));
-  at::split_with_sizes_copy_out({parts.data(), parts.size()}, matrix, widths, 1);
+  expect_dense_rows(matrix);
+  for (const Tensor& part : parts) expect_dense_rows(part);
+  expect_one_type(parts);
+  backend_of(matrix).copy_columns(matrix, parts);
 }
 
 void copy_runs(const Tensor& into, std::span<const Tensor> tensors) {
   const at::NoGradGuard no_grad;
-  Tensor out = into;
-  at::_chunk_cat_out(out, {tensors.data(), tensors.size()}, 0, into.size(0));
+  expect_dense_rows(into);
+  expect_one_type(tensors);
+  std::vector<Tensor> contiguous;
+  for (const Tensor& tensor : tensors)
+    if (tensor.numel() > 0) contiguous.push_back(tensor.contiguous());
+  if (!contiguous.empty()) backend_of(into).copy_runs(into, contiguous);
 }
 
 }  // namespace tessera::kernels

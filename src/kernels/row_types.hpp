@@ -35,6 +35,14 @@ struct Extent {
   std::int64_t rows, width;
 };
 
+/// Rows of `width` elements that are copied, strides in elements of each side. `from` has `count`
+/// elements: zeros are copied for those that a row lacks.
+struct RowsCopy {
+  const void* from;
+  void* to;
+  std::int64_t from_stride, to_stride, width, count;
+};
+
 /// What a norm is of: the sums of two rows, or rows as they are. Rows are dense.
 template <class T>
 struct NormInput {

@@ -22,13 +22,15 @@ bool are_neighbours(std::span<const at::Tensor> matrices);
 /// autograd sees no views: for the outputs of an Operation.
 std::vector<at::Tensor> columns_of(const at::Tensor& matrix, std::span<const std::int64_t> widths);
 
-/// Copies the columns of `matrix` [m, n] to `parts` [m, n_i], as wide as it together; on a GPU in
-/// one launch. Not differentiable.
+/// Copies the columns of `matrix` [m, n] to `parts` [m, n_i], as wide as it together. Rows are
+/// dense in all of them; the parts have one type. On a GPU one launch serves 64 parts, and can be
+/// captured. Not differentiable.
 void copy_columns(const at::Tensor& matrix, std::span<const at::Tensor> parts);
 
 /// Cuts the rows of each tensor into runs of equal size, one for each row of `into` [runs, n]: row
 /// r gets run r of all tensors, one after the other, and zeros where a run is short. Rounds to the
-/// type of `into`; on a GPU in one launch. Not differentiable.
+/// type of `into`; the tensors have one type. On a GPU one launch serves 64 tensors, and can be
+/// captured. Not differentiable.
 void copy_runs(const at::Tensor& into, std::span<const at::Tensor> tensors);
 
 }  // namespace tessera::kernels

@@ -4,6 +4,8 @@
 #include <c10/cuda/CUDAStream.h>
 
 #include <span>
+#include <type_traits>
+#include <vector>
 
 #include "backend.hpp"
 #include "cuda/launchers.hpp"
@@ -190,6 +192,55 @@ void adamw(const at::Tensor& param, const at::Tensor& grad, const at::Tensor& ex
   });
 }
 
+/// Calls body(From{}, To{}) with types that copy_rows has.
+template <class Body>
+void with_copied_types(const at::Tensor& from, const at::Tensor& to, const Body& body) {
+  if (from.scalar_type() == to.scalar_type()) {
+    if (from.element_size() == 1) return body(std::uint8_t{}, std::uint8_t{});
+    if (from.element_size() == 2) return body(std::uint16_t{}, std::uint16_t{});
+    if (from.element_size() == 4) return body(std::uint32_t{}, std::uint32_t{});
+    if (from.element_size() == 8) return body(std::uint64_t{}, std::uint64_t{});
+  }
+  with_type(from.scalar_type(), [&]<class From>(From f) {
+    with_type(to.scalar_type(), [&]<class To>(To t) {
+      if constexpr (!std::is_same_v<From, To>) body(f, t);
+    });
+  });
+}
+
+void copy_columns(const at::Tensor& matrix, std::span<const at::Tensor> parts) {
+  if (parts.empty()) return;
+  with_copied_types(matrix, parts.front(), [&]<class From, class To>(From, To) {
+    const std::int64_t rows = matrix.size(0), stride = matrix.stride(0);
+    const From* from = const_pointer<From>(matrix);
+    std::vector<RowsCopy> copies;
+    for (const at::Tensor& part : parts) {
+      TESSERA_EXPECT(part.size(0) == rows, "a part with other rows");
+      const std::int64_t width = part.size(1);
+      copies.push_back({from, pointer<To>(part), stride, part.stride(0), width, rows * stride});
+      from += width;
+    }
+    TESSERA_EXPECT(from == const_pointer<From>(matrix) + matrix.size(1), "parts of other columns");
+    device::copy_rows<From, To>(copies, rows, stream_of(matrix));
+  });
+}
+
+void copy_runs(const at::Tensor& into, std::span<const at::Tensor> tensors) {
+  with_copied_types(tensors.front(), into, [&]<class From, class To>(From, To) {
+    const std::int64_t runs = into.size(0);
+    To* to = pointer<To>(into);
+    std::vector<RowsCopy> copies;
+    for (const at::Tensor& tensor : tensors) {
+      const std::int64_t count = tensor.numel(), rows = tensor.size(0);
+      const std::int64_t width = (rows + runs - 1) / runs * (count / rows);
+      copies.push_back({const_pointer<From>(tensor), to, width, into.stride(0), width, count});
+      to += width;
+    }
+    TESSERA_EXPECT(to == pointer<To>(into) + into.size(1), "runs of another size");
+    device::copy_rows<From, To>(copies, runs, stream_of(into));
+  });
+}
+
 const Backend device_table{
     .rms_norm = &rms_norm,
     .rms_norm_backward = &rms_norm_backward,
@@ -206,6 +257,8 @@ const Backend device_table{
     .float8_scales = &float8_scales,
     .float8_bytes = &float8_bytes,
     .adamw = &adamw,
+    .copy_columns = &copy_columns,
+    .copy_runs = &copy_runs,
     .attends_in_bands = &device::attends_in_bands,
     .attention_part = &device::attention_part,
     .attention_part_backward = &device::attention_part_backward,

@@ -5,6 +5,7 @@
 
 #include <cuda_runtime_api.h>
 
+#include <span>
 #include <type_traits>
 
 #include "element_kernels.hpp"
@@ -74,5 +75,9 @@ void float8_bytes(Rows<const T> x, const float* scales, int step, Float8Bytes ho
 template <class P, class G, class M>
 void adamw(P* param, const G* grad, M* exp_avg, M* exp_avg_sq, Bf16* compute_copy,
            std::int64_t count, const AdamWArguments& arguments, cudaStream_t stream);
+/// `rows` rows of each copy, rounded to To. For std::uint8_t to std::uint64_t on both sides, and
+/// for any two of the types above.
+template <class From, class To>
+void copy_rows(std::span<const RowsCopy> copies, std::int64_t rows, cudaStream_t stream);
 
 }  // namespace tessera::kernels::device

@@ -2,9 +2,13 @@
 // The host's table, and its flat kernels.
 #include "backend.hpp"
 
+#include <ATen/ops/_chunk_cat.h>
+#include <ATen/ops/split_with_sizes_copy.h>
+
 #include <algorithm>
 #include <mutex>
 #include <span>
+#include <vector>
 
 #include "host/activations.hpp"
 #include "host/attention.hpp"
@@ -105,6 +109,17 @@ void adamw(const at::Tensor& param, const at::Tensor& grad, const at::Tensor& ex
 TESSERA_ELEMENT_KERNELS(TESSERA_ON_TENSORS)
 #undef TESSERA_ON_TENSORS
 
+void copy_columns(const at::Tensor& matrix, std::span<const at::Tensor> parts) {
+  std::vector<std::int64_t> widths;
+  for (const at::Tensor& part : parts) widths.push_back(part.size(1));
+  at::split_with_sizes_copy_out({parts.data(), parts.size()}, matrix, widths, 1);
+}
+
+void copy_runs(const at::Tensor& into, std::span<const at::Tensor> tensors) {
+  at::Tensor out = into;
+  at::_chunk_cat_out(out, {tensors.data(), tensors.size()}, 0, into.size(0));
+}
+
 }  // namespace
 
 const Backend host_backend{
@@ -123,6 +138,8 @@ const Backend host_backend{
     .float8_scales = nullptr,
     .float8_bytes = nullptr,
     .adamw = &adamw,
+    .copy_columns = &copy_columns,
+    .copy_runs = &copy_runs,
     .attends_in_bands = nullptr,
     .attention_part = &host::attention_part,
     .attention_part_backward = &host::attention_part_backward,

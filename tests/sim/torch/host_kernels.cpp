@@ -186,6 +186,21 @@ void adamw(const Tensor& param, const Tensor& grad, const Tensor& exp_avg, const
   });
 }
 
+void copy_columns(const Tensor& matrix, std::span<const Tensor> parts) {
+  HostKernel kernel("copy_rows", matrix);
+  std::vector<Tensor> twins;
+  for (const Tensor& part : parts) twins.push_back(kernel.writes(part));
+  kernel.issue(
+      [matrix = kernel.reads(matrix), twins] { host_backend.copy_columns(matrix, twins); });
+}
+
+void copy_runs(const Tensor& into, std::span<const Tensor> tensors) {
+  HostKernel kernel("copy_rows", into);
+  std::vector<Tensor> twins;
+  for (const Tensor& tensor : tensors) twins.push_back(kernel.reads(tensor));
+  kernel.issue([into = kernel.writes(into), twins] { host_backend.copy_runs(into, twins); });
+}
+
 /// Tensors of a part, the mask last where there is one, and then `more`.
 std::vector<Tensor> inputs_of(const AttentionPart& part, std::initializer_list<Tensor> more = {}) {
   std::vector<Tensor> inputs{part.q, part.k, part.v};
@@ -246,6 +261,8 @@ const kernels::Backend table{
     .float8_scales = &float8_scales,
     .float8_bytes = &float8_bytes,
     .adamw = &adamw,
+    .copy_columns = &copy_columns,
+    .copy_runs = &copy_runs,
     .attends_in_bands = nullptr,
     .attention_part = &attention_part,
     .attention_part_backward = &attention_part_backward,

@@ -13,6 +13,7 @@
 #include "tessera/kernels/cross_entropy.hpp"
 #include "tessera/kernels/elementwise.hpp"
 #include "tessera/kernels/exact_sum.hpp"
+#include "tessera/kernels/joined.hpp"
 #include "tessera/kernels/matrix_product.hpp"
 #include "tessera/kernels/rms_norm.hpp"
 #include "tessera/kernels/rope.hpp"
@@ -70,6 +71,18 @@ TEST(HostKernels, Rope) {
   expect_bits_of_host(
       [&](const auto& in) { return kernels::rope(in[0], table(in[0]).cos(), table(in[0]).sin()); },
       {{2, 64, 4, 16}});
+}
+
+TEST(HostKernels, Copies) {
+  const auto matrix = at::arange(12, at::kCUDA).to(at::kFloat).view({2, 6});
+  const std::vector<Tensor> parts{at::empty({2, 2}, matrix.options()),
+                                  at::empty({2, 4}, matrix.options())};
+  kernels::copy_columns(matrix, parts);
+  EXPECT_TRUE(at::equal(at::cat(parts, 1), matrix));
+  const auto into = at::empty({2, 6}, matrix.options());
+  kernels::copy_runs(into, std::vector<Tensor>{parts[0].t(), parts[1]});
+  EXPECT_TRUE(at::equal(into, at::cat({parts[0].t(), parts[1]}, 1)));
+  EXPECT_TRUE(races().empty());
 }
 
 TEST(HostKernels, Attention) {

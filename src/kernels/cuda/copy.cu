@@ -1,0 +1,172 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copies of rows of many tensors: threads over packs of 16 bytes of all targets together, so that
+// blocks have equal work whatever the sizes are.
+#include <type_traits>
+
+#include "cuda/launch.cuh"
+
+namespace tessera::kernels::device {
+namespace {
+
+/// In one launch: what fits into the arguments of a kernel, 4 KiB.
+constexpr int most_copies = 64;
+constexpr int packs_per_thread = 4, packs_per_block = packs_per_thread * threads_per_block;
+
+struct Copies {
+  RowsCopy copies[most_copies];
+  std::int64_t ends[most_copies];  ///< packs of a row of all copies up to this one
+  int count = 0;
+};
+
+/// Elements that move together: those of a row that one pack of the target has.
+template <class From, class To>
+struct Part {
+  const From* from;
+  To* to;
+  int count;  ///< at most pack_size<To>: then `to` is aligned
+  int known;  ///< so many exist, and zeros follow
+};
+
+/// The copy that this pack of a row belongs to.
+__device__ int copy_with(const Copies& all, std::int64_t pack) {
+  int k = 0;
+  for (int step = most_copies / 2; step > 0; step /= 2)
+    if (k + step < all.count && all.ends[k + step - 1] <= pack) k += step;
+  return k;
+}
+
+TESSERA_HD int clamped(std::int64_t v, int highest) {
+  return v < 0 ? 0 : v > highest ? highest : static_cast<int>(v);
+}
+
+/// Part `number` of a row. Packs are counted from the 16 bytes in which the row begins.
+template <class From, class To>
+__device__ Part<From, To> part_of(const RowsCopy& copy, std::int64_t row, std::int64_t number) {
+  constexpr int size = pack_size<To>;
+  const From* const from = static_cast<const From*>(copy.from) + row * copy.from_stride;
+  To* const to = static_cast<To*>(copy.to) + row * copy.to_stride;
+  const auto before = static_cast<int>(reinterpret_cast<std::uintptr_t>(to) / sizeof(To) % size);
+  const std::int64_t begin = number * size - before, first = begin < 0 ? 0 : begin;
+  const std::int64_t end = begin + size < copy.width ? begin + size : copy.width;
+  const int count = clamped(end - first, size);
+  return {from + first, to + first, count,
+          clamped(copy.count - row * copy.from_stride - first, count)};
+}
+
+template <class To, class From>
+__device__ To converted(From v) {
+  if constexpr (std::is_same_v<To, From>)
+    return v;
+  else
+    return narrow<To>(static_cast<Compute<To>>(wide(v)));
+}
+
+template <class From, class To>
+__device__ Pack<From, pack_size<To>> read(const Part<From, To>& part) {
+  constexpr int size = pack_size<To>;
+  if (part.known == size &&
+      reinterpret_cast<std::uintptr_t>(part.from) % (size * sizeof(From)) == 0)
+    return load<size>(part.from);
+  Pack<From, size> values;
+#pragma unroll
+  for (int i = 0; i < size; ++i) values.items[i] = i < part.known ? part.from[i] : From{};
+  return values;
+}
+
+template <class From, class To>
+__device__ void write(const Part<From, To>& part, const Pack<From, pack_size<To>>& values) {
+  constexpr int size = pack_size<To>;
+  Pack<To, size> result;
+#pragma unroll
+  for (int i = 0; i < size; ++i) result.items[i] = converted<To>(values.items[i]);
+  if (part.count == size) return store<size>(part.to, result);
+#pragma unroll
+  for (int i = 0; i < size; ++i)
+    if (i < part.count) part.to[i] = result.items[i];
+}
+
+/// A thread loads all its packs before it converts and stores one: enough is under way then.
+template <class From, class To>
+__device__ void copy_packs(const Copies& all, std::int64_t row, std::int64_t first) {
+  Part<From, To> parts[packs_per_thread];
+  Pack<From, pack_size<To>> values[packs_per_thread];
+  int k = copy_with(all, first);
+#pragma unroll
+  for (int i = 0; i < packs_per_thread; ++i) {
+    const std::int64_t pack = first + i * threads_per_block + threadIdx.x;
+    while (k + 1 < all.count && all.ends[k] <= pack) ++k;
+    parts[i] = part_of<From, To>(all.copies[k], row, pack - (k == 0 ? 0 : all.ends[k - 1]));
+    values[i] = read(parts[i]);
+  }
+#pragma unroll
+  for (int i = 0; i < packs_per_thread; ++i) write(parts[i], values[i]);
+}
+
+/// Packs that hold a row of the target: one more where rows begin within one.
+template <class To>
+std::int64_t packs_of_row(const RowsCopy& copy, std::int64_t rows) {
+  constexpr int size = pack_size<To>;
+  const bool aligned = is_aligned(static_cast<const To*>(copy.to), size) &&
+                       (rows == 1 || copy.to_stride % size == 0);
+  return (copy.width + (aligned ? 0 : size - 1) + size - 1) / size;
+}
+
+template <class From, class To>
+std::vector<Operand> operands_of(const Copies& all, std::int64_t rows) {
+  std::vector<Operand> operands;
+  for (int k = 0; k < all.count; ++k) {
+    const auto& [from, to, from_stride, to_stride, width, count] = all.copies[k];
+    const auto* const begin = static_cast<const From*>(from);
+    operands.push_back(from_stride == width
+                           ? reads(begin, count < rows * width ? count : rows * width)
+                           : reads(Rows<const From>{begin, from_stride}, {rows, width}));
+    operands.push_back(writes(Rows<To>{static_cast<To*>(to), to_stride}, {rows, width}));
+  }
+  return operands;
+}
+
+template <class From, class To>
+void launch_copies(const Copies& all, std::int64_t rows, cudaStream_t stream) {
+  if (all.count == 0) return;
+  const std::int64_t blocks_per_row =
+      (all.ends[all.count - 1] + packs_per_block - 1) / packs_per_block;
+  launch({"copy_rows", rows * blocks_per_row, 0, stream, operands_of<From, To>(all, rows)},
+         [=] __device__(std::int64_t block, unsigned char*) {
+           copy_packs<From, To>(all, block / blocks_per_row,
+                                block % blocks_per_row * packs_per_block);
+         });
+}
+
+}  // namespace
+
+template <class From, class To>
+void copy_rows(std::span<const RowsCopy> copies, std::int64_t rows, cudaStream_t stream) {
+  Copies all{};
+  std::int64_t packs = 0;
+  for (const RowsCopy& copy : copies) {
+    if (copy.width == 0) continue;
+    if (all.count == most_copies) {
+      launch_copies<From, To>(all, rows, stream);
+      all.count = 0;
+      packs = 0;
+    }
+    all.copies[all.count] = copy;
+    all.ends[all.count++] = packs += packs_of_row<To>(copy, rows);
+  }
+  launch_copies<From, To>(all, rows, stream);
+}
+
+#define TESSERA_INSTANTIATE(From, To) \
+  template void copy_rows<From, To>(std::span<const RowsCopy>, std::int64_t, cudaStream_t);
+TESSERA_INSTANTIATE(std::uint8_t, std::uint8_t)
+TESSERA_INSTANTIATE(std::uint16_t, std::uint16_t)
+TESSERA_INSTANTIATE(std::uint32_t, std::uint32_t)
+TESSERA_INSTANTIATE(std::uint64_t, std::uint64_t)
+TESSERA_INSTANTIATE(double, float)
+TESSERA_INSTANTIATE(double, Bf16)
+TESSERA_INSTANTIATE(float, double)
+TESSERA_INSTANTIATE(float, Bf16)
+TESSERA_INSTANTIATE(Bf16, double)
+TESSERA_INSTANTIATE(Bf16, float)
+
+}  // namespace tessera::kernels::device
