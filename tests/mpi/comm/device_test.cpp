@@ -96,8 +96,11 @@ TEST_F(Device, AllRanksGetTheSameBits) {
   }
 }
 
+/// The first operation connects the ranks: NCCL holds the host until all have come, so that the
+/// late rank must have taken part in one before.
 TEST_F(Device, WatchdogNamesTheOperationThatWaits) {
   if (n() < 2) GTEST_SKIP() << "nobody to wait for";
+  EXPECT_EQ(all_reduce(*comm_, 10), "no error");
   Values x = values(DType::f32, 10);
   {
     WatchdogReports reports(std::chrono::seconds(2));
@@ -109,7 +112,7 @@ TEST_F(Device, WatchdogNamesTheOperationThatWaits) {
       EXPECT_THAT(
           reports.first(),
           AllOf(HasSubstr(fmt::format("hangs in tp {}/{}: all_reduce(sum, f32, 10 elements), "
-                                      "call 1: waiting for ",
+                                      "call 2: waiting for ",
                                       me(), n())),
                 HasSubstr(fmt::format("rank {} (", n() - 1))));
       meet();
