@@ -7,6 +7,8 @@
 
 #include <algorithm>
 #include <cmath>
+#include <map>
+#include <memory>
 
 #include "mpi/comm/mpi_main.hpp"
 #include "mpi/train/place.hpp"
@@ -44,10 +46,24 @@ const Place& place() {
   return place;
 }
 
-/// `wanted` on the host, and NCCL on a device.
-std::unique_ptr<comm::Communicator> communicator(comm::Backend wanted) {
-  return world().make(place().device.is_cpu() ? wanted : place().backend, "cp");
-}
+/// Communicators are made once for all cases: on a GPU one takes half a second.
+class ContextAttention : public testing::Test {
+ public:
+  static void TearDownTestSuite() { made().clear(); }
+  /// `wanted` on the host, and NCCL on a device.
+  static comm::Communicator& communicator(comm::Backend wanted) {
+    const comm::Backend backend = place().device.is_cpu() ? wanted : place().backend;
+    auto& found = made()[backend];
+    if (!found) found = world().make(backend, "cp");
+    return *found;
+  }
+
+ private:
+  static std::map<comm::Backend, std::unique_ptr<comm::Communicator>>& made() {
+    static std::map<comm::Backend, std::unique_ptr<comm::Communicator>> all;
+    return all;
+  }
+};
 
 constexpr std::int64_t kBatch = 2, kSeq = 32, kHeads = 4, kHeadDim = 8;
 
@@ -129,16 +145,16 @@ double distance(const Tensor& a, const Tensor& b) {
 void expect_by_the_book(const Case& c) {
   SCOPED_TRACE(c.name());
   const double tolerance = c.type == at::kDouble ? 1e-12 : c.type == at::kFloat ? 1e-5 : 3e-2;
-  const auto cp = communicator(c.backend);
-  const plan::SequenceCut cut = plan::SequenceCut::make(kSeq, cp->size(), c.balanced);
+  comm::Communicator& cp = ContextAttention::communicator(c.backend);
+  const plan::SequenceCut cut = plan::SequenceCut::make(kSeq, cp.size(), c.balanced);
   const model::Attention whole = leaves(on_host(whole_input(c)), [](const Tensor& x) { return x; });
   const Tensor expected = by_the_book(whole, c), grad = at::randn_like(expected);
   expected.backward(grad);
 
-  const auto mine = [&](const Tensor& x) { return held(x, cut, cp->rank()); };
+  const auto mine = [&](const Tensor& x) { return held(x, cut, cp.rank()); };
   const model::Attention local = leaves(whole_input(c), mine);
   const Tensor out =
-      context_attention(local, {cp.get(), cut, c.rotation}, c.documents ? documents() : nullptr);
+      context_attention(local, {&cp, cut, c.rotation}, c.documents ? documents() : nullptr);
   EXPECT_EQ(out.scalar_type(), c.type);
   EXPECT_LE(distance(out, mine(expected)), tolerance);
   out.backward(mine(grad).to(place().device, c.type));
@@ -148,7 +164,7 @@ void expect_by_the_book(const Case& c) {
   if (!c.sinks) return;
   // each rank has its own queries' part
   Tensor sinks = local.sinks.grad().to(at::kDouble).contiguous();
-  cp->all_reduce(buffer_of(sinks), comm::Op::sum).wait();
+  cp.all_reduce(buffer_of(sinks), comm::Op::sum).wait();
   EXPECT_LE(distance(sinks, whole.sinks.grad()), tolerance) << "sinks";
 }
 
@@ -174,12 +190,12 @@ std::vector<Case> cases() {
   return all;
 }
 
-TEST(ContextAttention, EveryMaskByTheBook) {
+TEST_F(ContextAttention, EveryMaskByTheBook) {
   for (const Case& c : cases()) expect_by_the_book(c);
 }
 
 /// On a GPU in flash, without masks.
-TEST(ContextAttention, EveryMaskByTheBookInHalfPrecision) {
+TEST_F(ContextAttention, EveryMaskByTheBookInHalfPrecision) {
   const test::Work before = test::simulated_work();
   for (Case c : cases()) {
     c.type = at::kBFloat16;
@@ -192,7 +208,7 @@ TEST(ContextAttention, EveryMaskByTheBookInHalfPrecision) {
   EXPECT_EQ(work["launch aten::masked_fill_"], 0);
 }
 
-TEST(ContextAttention, SmallerTypes) {
+TEST_F(ContextAttention, SmallerTypes) {
   for (const auto type : {at::kFloat, at::kBFloat16})
     for (const plan::Rotation rotation : {plan::Rotation::ring, plan::Rotation::all_gather}) {
       Case c;
@@ -204,17 +220,17 @@ TEST(ContextAttention, SmallerTypes) {
     }
 }
 
-TEST(ContextAttention, TheSameBitsTwice) {
-  const auto cp = communicator(comm::Backend::mpi);
-  const plan::SequenceCut cut = plan::SequenceCut::make(kSeq, cp->size(), true);
+TEST_F(ContextAttention, TheSameBitsTwice) {
+  comm::Communicator& cp = communicator(comm::Backend::mpi);
+  const plan::SequenceCut cut = plan::SequenceCut::make(kSeq, cp.size(), true);
   for (const plan::Rotation rotation : {plan::Rotation::ring, plan::Rotation::all_gather}) {
     std::vector<Tensor> results;
     for (int repeat = 0; repeat < 2; ++repeat) {
       Case c;
       c.type = at::kFloat;
       const model::Attention in =
-          leaves(whole_input(c), [&](const Tensor& x) { return held(x, cut, cp->rank()); });
-      const Tensor out = context_attention(in, {cp.get(), cut, rotation}, nullptr);
+          leaves(whole_input(c), [&](const Tensor& x) { return held(x, cut, cp.rank()); });
+      const Tensor out = context_attention(in, {&cp, cut, rotation}, nullptr);
       out.sum().backward();
       results.push_back(at::cat(
           {out.flatten(), in.q.grad().flatten(), in.k.grad().flatten(), in.v.grad().flatten()}));
@@ -225,10 +241,10 @@ TEST(ContextAttention, TheSameBitsTwice) {
 
 /// Bytes that leave a rank: a ring sends each block n - 1 times forward; backward as often, and
 /// gradients n times.
-TEST(ContextAttention, SendsWhatTheoryGives) {
-  const auto cp = communicator(comm::Backend::mpi);
-  const std::int64_t n = cp->size();
-  const plan::SequenceCut cut = plan::SequenceCut::make(kSeq, cp->size(), true);
+TEST_F(ContextAttention, SendsWhatTheoryGives) {
+  comm::Communicator& cp = communicator(comm::Backend::mpi);
+  const std::int64_t n = cp.size();
+  const plan::SequenceCut cut = plan::SequenceCut::make(kSeq, cp.size(), true);
   Case c;
   c.type = at::kBFloat16;
   c.kv_heads = 2;
@@ -236,12 +252,12 @@ TEST(ContextAttention, SendsWhatTheoryGives) {
                      travels = n > 1 ? n : 0;
   for (const plan::Rotation rotation : {plan::Rotation::ring, plan::Rotation::all_gather}) {
     const model::Attention in =
-        leaves(whole_input(c), [&](const Tensor& x) { return held(x, cut, cp->rank()); });
-    const std::int64_t before = cp->traffic().bytes;
-    const Tensor out = context_attention(in, {cp.get(), cut, rotation}, nullptr);
-    const std::int64_t between = cp->traffic().bytes;
+        leaves(whole_input(c), [&](const Tensor& x) { return held(x, cut, cp.rank()); });
+    const std::int64_t before = cp.traffic().bytes;
+    const Tensor out = context_attention(in, {&cp, cut, rotation}, nullptr);
+    const std::int64_t between = cp.traffic().bytes;
     out.sum().backward();
-    const std::int64_t forward = between - before, backward = cp->traffic().bytes - between;
+    const std::int64_t forward = between - before, backward = cp.traffic().bytes - between;
     const bool ring = rotation == plan::Rotation::ring || n == 1;
     EXPECT_EQ(forward, ring ? (n - 1) * 2 * elements : 2 * elements);
     EXPECT_EQ(backward, ring ? (n - 1) * 2 * elements + travels * 4 * elements
