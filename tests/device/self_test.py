@@ -11,7 +11,7 @@ from pathlib import Path
 HERE = Path(__file__).resolve().parent
 DOCUMENT = HERE.parent.parent / "share/doc/tessera/gpu-results.md"
 sys.path.insert(0, str(HERE))
-from record import catalogue  # noqa: E402
+from record import catalogue, said  # noqa: E402
 
 
 def call(script, *arguments):
@@ -54,6 +54,12 @@ class Bookkeeping(unittest.TestCase):
         self.assertIn("**failed**, exit code 9, 7 s: ========= Invalid __global__ read of size 4", text)
         self.assertIn("**timed out**", text)
         self.assertEqual(call("record.py", "count", self.results, "a").returncode, 1)
+
+    def test_a_failure_says_why(self):
+        log = ("    dlopen error: pmix_mca_pcompress_zlib.so: undefined symbol: pmix_output_info\n\x1b[0;32m[==========] \x1b[mRunning 1 test\n"
+               "row_test.cpp:12: Failure\nExpected: (a) <= (b), actual: 2 vs 1\n\x1b[0;31m[  FAILED  ] \x1b[mRow.IsShort (3 ms)\n"
+               + "-" * 74 + "\nmpirun detected that one or more processes exited with non-zero status, thus causing\n  Exit code:    1\n")
+        self.assertEqual(said(log)[:2], ["row_test.cpp:12: Failure: Expected: (a) <= (b), actual: 2 vs 1", "[  FAILED  ] Row.IsShort (3 ms)"])
 
     def test_a_filter_that_matches_nothing_fails(self):
         self.ran("c", "gradients.rows", 0, "\x1b[0;32m[  PASSED  ] \x1b[m0 tests.\n")
