@@ -28,17 +28,19 @@ done
 command -v mpirun >/dev/null && command -v orted >/dev/null || { echo "no Open MPI (mpirun, orted) to pack" >&2; exit 3; }
 
 rm -rf "$out" "$root"/.device-[0-9]*
-mkdir -p "$out"/{bin,lib} "$out"/openmpi/{bin,lib/openmpi,share,etc}
+mkdir -p "$out"/{bin,lib} "$out"/openmpi/{bin,lib/openmpi,lib/pmix,share,etc}
 cp "${programs[@]}" "$build/libexec/tessera/tessera-tensors" "$out/bin/"
 cp "$(realpath "$(command -v mpirun)")" "$out/openmpi/bin/mpirun"
 cp "$(realpath "$(command -v orted)")" "$out/openmpi/bin/orted"
 cp "$(ompi_info --parsable --path pkglibdir | sed 's/.*://')"/*.so "$out/openmpi/lib/openmpi/"
+pmix=$(ldconfig -p | awk '/libpmix\.so\.2 / {print $NF; exit}')  # its plugins, else it would take those of the other machine's PMIx
+cp "$(find "$(dirname "$(realpath "$pmix")")" "$(dirname "$pmix")/pmix2/lib" -path '*/pmix/*.so' -printf '%h\n' -quit)"/*.so "$out/openmpi/lib/pmix/"
 cp -r "$(realpath "$(ompi_info --parsable --path pkgdatadir | sed 's/.*://')")" "$out/openmpi/share/openmpi"
 
 # What the other machine has of its own: the C and C++ runtime, CUDA, LibTorch, and NCCL beside LibTorch.
 theirs='^(ld-linux|lib(c|m|rt|dl|pthread|util|resolv|stdc\+\+|gcc_s|gomp)\.so|lib(torch|c10|cuda|cudart|cudnn|cublas|cusparse|cusolver|cufft|cufile|curand|cupti|nv|nccl)[-._a-zA-Z0-9]*\.so)'
 needed() { ldd "$@" 2>/dev/null | awk '$2 == "=>" && $3 ~ /^\// {print $3}' | sort -u; }
-needed "$out"/bin/* "$out"/openmpi/bin/* "$out"/openmpi/lib/openmpi/*.so | while read -r library; do
+needed "$out"/bin/* "$out"/openmpi/bin/* "$out"/openmpi/lib/*/*.so | while read -r library; do
   name=$(basename "$library")
   case $library in "$build"/*) cp -L "$library" "$out/lib/" ;; *) grep -qE "$theirs" <<<"$name" || cp -L "$library" "$out/lib/" ;; esac
 done
@@ -57,6 +59,7 @@ tessera_device() {
   libraries=$(find "$site/nvidia" -maxdepth 3 -name lib -type d 2>/dev/null | tr '\n' ':')
   export OPAL_PREFIX=$device/openmpi OPAL_PKGLIBDIR=$device/openmpi/lib/openmpi OPAL_LIBDIR=$device/openmpi/lib OPAL_BINDIR=$device/openmpi/bin
   export OPAL_DATADIR=$device/openmpi/share OPAL_PKGDATADIR=$device/openmpi/share/openmpi OPAL_SYSCONFDIR=$device/openmpi/etc
+  export PMIX_PKGLIBDIR=$device/openmpi/lib/pmix
   export PATH=$device/bin:$device/openmpi/bin:$PATH
   export LD_LIBRARY_PATH=$device/lib:$site/torch/lib:$libraries/usr/local/cuda/lib64:/usr/local/nvidia/lib64${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH}
   # An RPATH of libtorch_cuda.so comes before LD_LIBRARY_PATH: another NCCL must be preloaded.
