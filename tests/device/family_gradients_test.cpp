@@ -59,8 +59,8 @@ Result result_of(const std::string& family, const std::string& dtype, at::Device
   config::JobConfig job = tiny_job(dtype == "bfloat16" ? "float32" : dtype);
   job.training.mixed_precision_param = dtype == "bfloat16" ? "bfloat16" : "float32";
   job.training.seq_len = length;
-  job.training.global_batch_size = 4;
-  job.training.local_batch_size = 2;
+  job.training.global_batch_size = 2;  // two microbatches
+  job.training.local_batch_size = 1;
   const mesh::Layout layout = mesh::Layout::resolve({1, 1, 1, 1, 1}, 1);
   mesh::DeviceMesh mesh(layout, mesh::Rank(0));
   const at::ScalarType compute = dtype == "float64"   ? at::kDouble
@@ -102,11 +102,13 @@ TEST_P(FamilyGradients, AreAsCloseAsTheHosts) {
   };
   for (const Row row :
        {Row{"float64", 0, 1e-9}, Row{"float32", 4, 1e-6}, Row{"bfloat16", 2, 2e-3}}) {
-    const auto [host, unused] = worst(result_of(family, row.dtype, at::kCPU), exact);
+    const double host =
+        row.factor > 0 ? worst(result_of(family, row.dtype, at::kCPU), exact).first : 0;
     const Result result = result_of(family, row.dtype, test_device());
     const auto [error, where] = worst(result, exact);
     std::printf("@ %s.%s: %.3e relative\n@ %s.%s.host: %.3e relative\n", family.c_str(), row.dtype,
                 error, family.c_str(), row.dtype, host);
+    std::fflush(stdout);
     EXPECT_LE(error, row.factor * host + row.slack)
         << family << " in " << row.dtype << ": " << where;
     EXPECT_NEAR(result.loss, exact.loss,
