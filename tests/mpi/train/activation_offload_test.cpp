@@ -107,7 +107,10 @@ std::vector<Row> rows_of(int ranks) {
 }
 
 TEST(ActivationOffload, GivesTheSameBitsInLessMemory) {
-  for (const Row& row : rows_of(world().size())) {
+  const std::vector<Row> rows = rows_of(world().size());
+  // The first products allocate cuBLAS's workspace, which stays.
+  if (wanted_device() == "cuda") train(rows.front(), false);
+  for (const Row& row : rows) {
     SCOPED_TRACE(testing::PrintToString(row));
     const Outcome without = train(row, false), with = train(row, true);
     EXPECT_EQ(with.loss, without.loss);
@@ -121,12 +124,15 @@ TEST(ActivationOffload, GivesTheSameBitsInLessMemory) {
     EXPECT_LT(with.peak_bytes, without.peak_bytes);
     EXPECT_GE(with.host_bytes, without.peak_bytes - with.peak_bytes);
     const bool whole_blocks = row.mode == "full" && world().size() == 1;
-    if (whole_blocks) EXPECT_EQ(with.host_bytes, kLayers * kSequences * kPositions * kDim * 4);
+    if (whole_blocks) {
+      EXPECT_EQ(with.host_bytes, kLayers * kSequences * kPositions * kDim * 4);
+    }
     if (wanted_device() != "sim") continue;  // which counts no copies
     const std::int64_t added = with.copies.asynchronous - without.copies.asynchronous;
     EXPECT_GT(added, 0);
-    if (whole_blocks)
+    if (whole_blocks) {
       EXPECT_EQ(added, 2 * kLayers - 1) << "the last block's input does not come back";
+    }
     EXPECT_EQ(with.copies.blocking, without.copies.blocking) << "no copy holds its caller";
   }
 }
