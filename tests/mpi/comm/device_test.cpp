@@ -192,15 +192,20 @@ TEST_F(Device, UnevenExchangeWithItself) {
 /// once their watchdogs are told.
 TEST_F(Device, UnwindingEndsWithOperationsUnderWay) {
   const auto begin = std::chrono::steady_clock::now();
-  Values x = values(DType::f32, 10);
+  Values x = values(DType::f32, 10), y = values(DType::f32, 10);
+  const int next = (me() + 1) % n(), previous = (me() + n() - 1) % n();
   EXPECT_THROW(
       {
         auto first = world().make(Backend::nccl, "fsdp");
         auto second = world().make(Backend::nccl, "pp");
-        second->group_start();
-        second->recv(x.buffer(), (me() + 1) % n());  // which nobody sends
-        Request request = second->group_end();
         auto last = world().make(Backend::nccl, "cp");
+        second->group_start();
+        second->send(x.buffer(), next);  // connects them, which holds the host
+        second->recv(y.buffer(), previous);
+        second->group_end().wait();
+        second->group_start();
+        second->recv(y.buffer(), previous);  // which nobody sends
+        Request request = second->group_end();
         fail(ExitCode::environment, "out of memory");
       },
       Error);

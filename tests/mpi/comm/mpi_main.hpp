@@ -12,6 +12,7 @@
 #include <string>
 
 #include "device_values.hpp"
+#include "mpi/comm/test_deadline.hpp"
 #include "tessera/base/error.hpp"
 #include "tessera/comm/device.hpp"
 #include "tessera/comm/world.hpp"
@@ -66,6 +67,7 @@ inline int run_ranks(int argc, char** argv, std::optional<std::chrono::minutes> 
   if (world.rank() != 0) delete listeners.Release(listeners.default_result_printer());
   if (world.rank() != 0) listeners.Append(new FailurePrinter);
   listeners.Append(new Barrier);
+  if (TestDeadline::wanted()) listeners.Append(new TestDeadline(world.rank()));
   const int failed = RUN_ALL_TESTS();
   return comm::all_reduce_scalar(world.control(), static_cast<std::int64_t>(failed)) ? 1 : 0;
 }
