@@ -21,7 +21,7 @@ using test::world;
 
 /// Each rank pretends to be a node; rank 0 asks, and the others have noticed nothing.
 TEST(Alarm, ReachesOtherNodes) {
-  ASSERT_GE(world().size(), 2);
+  if (world().size() < 2) GTEST_SKIP() << "nobody to reach";
   constexpr std::int64_t kOver = 1000001;
   constexpr std::chrono::seconds kLongest{60};
   MPI_Comm comm = MPI_COMM_NULL;
@@ -44,7 +44,7 @@ TEST(Alarm, ReachesOtherNodes) {
 
 /// The peer never sends: who leaves because of an exception does not wait for it.
 TEST(Failure, DropsWhatWouldNeverComplete) {
-  ASSERT_GE(world().size(), 2);
+  if (world().size() < 2) GTEST_SKIP() << "nobody to reach";
   const auto comm = world().make(Backend::mpi, "pp");
   Values x(DType::f32, 10);
   const auto leave = [&] {

@@ -27,10 +27,10 @@ class Mismatch : public testing::Test {
   void SetUp() override {
     begin_ = std::chrono::steady_clock::now();
     if (test::on_device()) GTEST_SKIP() << "strict rules are those of host memory";
+    if (n() < 2) GTEST_SKIP() << "nobody to disagree with";
     be_impatient("120");
     forget_failure();
     await_all();
-    ASSERT_GE(n(), 2);
     comm_ = world().make(Backend::strict, "tp");
   }
   void TearDown() override {

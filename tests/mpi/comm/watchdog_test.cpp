@@ -43,7 +43,7 @@ void wait_for_step(std::int64_t step) {
 /// The last rank comes late: the others' watchdogs say what they wait for and that it is not in any
 /// call.
 TEST(Watchdog, NamesTheCallAndTheRankThatIsMissing) {
-  ASSERT_GE(world().size(), 2);
+  if (world().size() < 2) GTEST_SKIP() << "nobody to wait for";
   Reports reports;
   const int late = world().size() - 1;
   {
@@ -80,7 +80,7 @@ void forget_traces() {
 /// The last rank comes late. The others notice it first, and report it later; one of them leaves
 /// the traces of all.
 TEST(Watchdog, NoticesBeforeItReports) {
-  ASSERT_GE(world().size(), 2);
+  if (world().size() < 2) GTEST_SKIP() << "nobody to wait for";
   forget_traces();
   Reports told;
   std::atomic<std::int64_t> left{0}, asked{0};
@@ -118,7 +118,7 @@ TEST(Watchdog, NoticesBeforeItReports) {
 
 /// The last rank comes late, as one that saves to a slow disk, and the others know that it may.
 TEST(Watchdog, IsSilentForAsLongAsPatienceSays) {
-  ASSERT_GE(world().size(), 2);
+  if (world().size() < 2) GTEST_SKIP() << "nobody to wait for";
   Reports reports;
   {
     Watchdog watchdog(milliseconds(100), world().rank(),

@@ -99,7 +99,7 @@ TEST(Gradient, SchedulesOfOtherModels) {
 
 /// Two stages on the first rank, one on the second, B and I with W mixed.
 TEST(Gradient, ScheduleFromAFile) {
-  ASSERT_EQ(world().size() % 2, 0) << "two pipeline ranks";
+  if (world().size() % 2 != 0) GTEST_SKIP() << "it needs two pipeline ranks";
   const std::string folder = testing::TempDir();
   GradientCase row;
   row.pp = 2;
