@@ -4,6 +4,9 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include <nlohmann/json.hpp>
+
+#include "tessera/base/json.hpp"
 #include "tessera/metrics/meter.hpp"
 
 namespace tessera::metrics {
@@ -18,9 +21,10 @@ std::string label(const char* what, int pid, int tid, const std::string& name) {
 
 std::string event(const TraceSpan& span, int pid) {
   return fmt::format(
-      "{{\"name\": \"{}\", \"ph\": \"X\", \"ts\": {:.3f}, \"dur\": {:.3f}, \"pid\": {}, "
+      "{{\"name\": {}, \"ph\": \"X\", \"ts\": {:.3f}, \"dur\": {:.3f}, \"pid\": {}, "
       "\"tid\": {}{}}}",
-      span.name, span.begin * 1e6, (span.end - span.begin) * 1e6, pid, span.track,
+      json_text(nlohmann::json(span.name)), span.begin * 1e6, (span.end - span.begin) * 1e6, pid,
+      span.track,
       span.elements < 0 ? "" : fmt::format(", \"args\": {{\"elements\": {}}}", span.elements));
 }
 

@@ -59,6 +59,7 @@ StepTrace::StepTrace(const plan::TracePlan& plan, comm::World& world, Trainer& t
     : plan_(plan),
       world_(world),
       trainer_(trainer),
+      device_(trainer.stages().options().sharding.device),
       nvtx_(make_nvtx_ranges()),
       offset_(align_clocks(world)) {
   if (nvtx_) comm::add_hook(nvtx_);
@@ -73,6 +74,7 @@ void StepTrace::begin_step(std::int64_t step) {
   if (!traced(step)) return;
   active_ = true;
   comm::add_hook(recorder_);
+  device_.begin_step();
   step_began_ = metrics::monotonic_seconds();
   trainer_.timer().observe([this](metrics::Phase phase, double begin, double end) {
     recorder_->phase(phase, std::max(begin, step_began_), end);
@@ -84,20 +86,23 @@ void StepTrace::stop() {
   active_ = false;
   trainer_.timer().observe({});
   comm::remove_hook(recorder_);
+  device_.forget_step();
 }
 
-void StepTrace::end_step(std::int64_t step) {
-  if (!active_) return;
+std::string StepTrace::end_step(std::int64_t step) {
+  if (!active_) return "";
+  const double ended = device_.end_step(step, step_began_);
   stop();
-  recorder_->step(step, step_began_, metrics::monotonic_seconds());
-  if (step % plan_.freq == 0) write(step);
+  recorder_->step(step, step_began_, ended);
+  return step % plan_.freq == 0 ? write(step) : "";
 }
 
-void StepTrace::write(std::int64_t step) {
+std::string StepTrace::write(std::int64_t step) {
   metrics::RankTrace trace = recorder_->take();
   trace.rank = world_.rank();
   trace.name = fmt::format("rank {} ({})", world_.rank(),
                            trainer_.mesh().layout().coord_name(trainer_.mesh().rank()));
+  const std::string kernels = device_.take(trace);
   for (metrics::TraceSpan& span : trace.spans) span.begin += offset_, span.end += offset_;
   const fs::path folder = plan_.folder / fmt::format("iteration_{}", step);
   comm::on_all_ranks(world_.control(), [&] {
@@ -108,8 +113,11 @@ void StepTrace::write(std::int64_t step) {
             folder.string(), problem.message());
     write_file_atomically(file_of(folder, trace.rank),
                           metrics::trace_file({metrics::trace_events(trace)}));
+    if (!kernels.empty())
+      write_file_atomically(folder / fmt::format("rank{}_kernels.txt", trace.rank), kernels + "\n");
   });
   comm::on_rank_zero(world_.control(), [&] { return merge(folder, world_.size()); });
+  return world_.rank() == 0 ? kernels : "";
 }
 
 }  // namespace tessera::train

@@ -4,7 +4,9 @@
 
 #include <cstdint>
 #include <memory>
+#include <string>
 
+#include "device_tracer.hpp"
 #include "tessera/comm/world.hpp"
 #include "tessera/plan/run_plan.hpp"
 #include "tessera/train/trainer.hpp"
@@ -24,21 +26,23 @@ class StepTrace {
   /// Steps count from 1.
   void begin_step(std::int64_t step);
   /// Collective after the last step of a trace: each rank writes
-  /// folder/iteration_STEP/rankN_trace.json, and rank 0 trace.json with the first 64 ranks. Throws
-  /// Error(environment).
-  void end_step(std::int64_t step);
+  /// folder/iteration_STEP/rankN_trace.json, and rankN_kernels.txt on a GPU, and rank 0 trace.json
+  /// with the first 64 ranks. Returns what rank 0's GPU did, for people; empty on other ranks.
+  /// Throws Error(environment).
+  std::string end_step(std::int64_t step);
 
  private:
   bool traced(std::int64_t step) const {
     return (step - 1) % plan_.freq >= plan_.freq - plan_.active_steps;
   }
   void stop();
-  void write(std::int64_t step);
+  std::string write(std::int64_t step);
 
   const plan::TracePlan& plan_;
   comm::World& world_;
   Trainer& trainer_;
   std::shared_ptr<TraceRecorder> recorder_ = std::make_shared<TraceRecorder>();
+  DeviceTracer device_;
   std::shared_ptr<comm::Hook> nvtx_;  ///< in the whole run; null without CUDA
   double offset_ = 0;                 ///< from this rank's clock to the trace's
   double step_began_ = 0;

@@ -86,7 +86,9 @@ void TrainingLoop::before_step(std::int64_t step) {
 }
 
 void TrainingLoop::end_traces(std::int64_t step) {
-  if (trace_) trace_->end_step(step);
+  if (trace_)
+    if (const std::string kernels = trace_->end_step(step); !kernels.empty())
+      reporter_.note(kernels);
   if (memory_snapshot_) memory_snapshot_->end_step(step);
 }
 

@@ -16,6 +16,7 @@ check "2 x 2 x 2 simulated GPUs" "$(on device 8 traced $cube --training.steps 2 
 python3 "$here/check_trace.py" "$work/traced/profile_traces/iteration_2/trace.json" 8 >"$work/found"
 check "the traces are right" "$(head -n 1 "$work/found")" ok
 check "with forward and waiting for the GPU" "$(grep -cxE '  (forward|device)' "$work/found")" 2
+check "one line says that LibTorch's profiler sees no kernels of a simulated GPU" "$(grep -c '^warning: traces are without kernels, ' "$work/traced.log")" 1
 check "each rank has a snapshot of its memory" "$(grep -l '"gathered weights": [1-9]' "$work"/traced/memory_snapshot/iteration_2/rank*.json | wc -l)" 8
 export NVTX_INJECTION64_PATH=$tool NVTX_NAMES=$work/names
 check "a run that a tool watches" "$(on device 2 watched --parallelism.tensor_parallel_degree 2 --training.steps 2 --profile)" 0

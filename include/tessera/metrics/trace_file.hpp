@@ -25,8 +25,8 @@ struct RankTrace {
   std::vector<TraceSpan> spans;
 };
 
-/// Its events, with commas between: a process for each rank and a thread for each track. Names must
-/// need no escapes in JSON.
+/// Its events, with commas between: a process for each rank and a thread for each track. Names of
+/// ranks and tracks must need no escapes in JSON.
 std::string trace_events(const RankTrace& trace);
 /// Figures at one time, which are drawn as areas on top of each other.
 std::string counter_event(int rank, std::string_view name, double seconds,

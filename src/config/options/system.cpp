@@ -69,8 +69,8 @@ OptionList observation() {
                    "TensorBoard files"),
 
       OPTION(profiling.enable_profiling,
-             "Trace phases, units and communication of some steps, for chrome://tracing and "
-             "Perfetto")
+             "Trace phases, units, communication and a GPU's kernels in some steps, for "
+             "chrome://tracing and Perfetto")
           .short_flag("--profile"),
       OPTION(profiling.save_traces_folder, "Folder of the traces, inside job.dump_folder")
           .with("profiling.enable_profiling"),
