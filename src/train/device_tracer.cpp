@@ -14,7 +14,7 @@
 namespace tessera::train {
 
 void DeviceTracer::begin_step() {
-  if (!device_.is_cuda() || gave_up_) return;
+  if (gave_up_) return;
   synchronize(device_);
   try {
     recording_ = std::make_unique<kernels::DeviceRecording>(device_.type());

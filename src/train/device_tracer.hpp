@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What this rank's GPU does while a step is traced.
+// What this rank's device does while a step is traced.
 #pragma once
 
 #include <cstdint>
@@ -13,15 +13,16 @@
 
 namespace tessera::train {
 
-/// Does nothing on the host. Where LibTorch's profiler sees no GPU, it warns once and the trace is
-/// without kernels. Times are those of metrics::monotonic_seconds().
+/// Made for GPUs; on the host it records operators, which tests look at. Where LibTorch's profiler
+/// sees nothing, it warns once and the trace is without kernels. Times are those of
+/// metrics::monotonic_seconds().
 class DeviceTracer {
  public:
   explicit DeviceTracer(at::Device device) : device_(device) {}
 
-  /// Waits for the GPU, so that the step has its own work alone.
+  /// Waits for the device, so that the step has its own work alone.
   void begin_step();
-  /// Waits for the GPU. Returns when that was, which is the end of the step.
+  /// Waits for the device. Returns when that was, which is the end of the step.
   double end_step(std::int64_t step, double began);
   /// Ends without a result, if a step has begun.
   void forget_step() { recording_.reset(); }

@@ -59,9 +59,10 @@ StepTrace::StepTrace(const plan::TracePlan& plan, comm::World& world, Trainer& t
     : plan_(plan),
       world_(world),
       trainer_(trainer),
-      device_(trainer.stages().options().sharding.device),
       nvtx_(make_nvtx_ranges()),
       offset_(align_clocks(world)) {
+  const at::Device device = trainer.stages().options().sharding.device;
+  if (device.is_cuda()) device_.emplace(device);
   if (nvtx_) comm::add_hook(nvtx_);
 }
 
@@ -74,7 +75,7 @@ void StepTrace::begin_step(std::int64_t step) {
   if (!traced(step)) return;
   active_ = true;
   comm::add_hook(recorder_);
-  device_.begin_step();
+  if (device_) device_->begin_step();
   step_began_ = metrics::monotonic_seconds();
   trainer_.timer().observe([this](metrics::Phase phase, double begin, double end) {
     recorder_->phase(phase, std::max(begin, step_began_), end);
@@ -86,12 +87,13 @@ void StepTrace::stop() {
   active_ = false;
   trainer_.timer().observe({});
   comm::remove_hook(recorder_);
-  device_.forget_step();
+  if (device_) device_->forget_step();
 }
 
 std::string StepTrace::end_step(std::int64_t step) {
   if (!active_) return "";
-  const double ended = device_.end_step(step, step_began_);
+  const double ended =
+      device_ ? device_->end_step(step, step_began_) : metrics::monotonic_seconds();
   stop();
   recorder_->step(step, step_began_, ended);
   return step % plan_.freq == 0 ? write(step) : "";
@@ -102,7 +104,7 @@ std::string StepTrace::write(std::int64_t step) {
   trace.rank = world_.rank();
   trace.name = fmt::format("rank {} ({})", world_.rank(),
                            trainer_.mesh().layout().coord_name(trainer_.mesh().rank()));
-  const std::string kernels = device_.take(trace);
+  const std::string kernels = device_ ? device_->take(trace) : "";
   for (metrics::TraceSpan& span : trace.spans) span.begin += offset_, span.end += offset_;
   const fs::path folder = plan_.folder / fmt::format("iteration_{}", step);
   comm::on_all_ranks(world_.control(), [&] {

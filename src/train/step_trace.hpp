@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
 
 #include "device_tracer.hpp"
@@ -42,9 +43,9 @@ class StepTrace {
   comm::World& world_;
   Trainer& trainer_;
   std::shared_ptr<TraceRecorder> recorder_ = std::make_shared<TraceRecorder>();
-  DeviceTracer device_;
-  std::shared_ptr<comm::Hook> nvtx_;  ///< in the whole run; null without CUDA
-  double offset_ = 0;                 ///< from this rank's clock to the trace's
+  std::optional<DeviceTracer> device_;  ///< of a GPU
+  std::shared_ptr<comm::Hook> nvtx_;    ///< in the whole run; null without CUDA
+  double offset_ = 0;                   ///< from this rank's clock to the trace's
   double step_began_ = 0;
   bool active_ = false;
 };
