@@ -7,13 +7,14 @@ namespace tessera::kernels::device {
 
 namespace {
 
-/// Values that a thread holds at a time, as packs of `size` neighbours.
-constexpr int tile_values = 16;
+/// Values that a thread holds at a time, as packs of `size` neighbours. Of exact sums, less: more
+/// warps hide more of the time that additions take.
+constexpr int sum_values = 16, exact_values = 8;
 constexpr int warps_per_block = threads_per_block / 32;
 
 /// A thread's share of the tile at `first`: packs of the 32 lanes lie side by side. Zeros beyond
 /// `last`.
-template <int size, class T>
+template <int size, int tile_values, class T>
 __device__ void load_tile(const T* values, std::int64_t first, std::int64_t last,
                           T (&tile)[tile_values]) {
   const int lane = threadIdx.x % 32;
@@ -30,7 +31,7 @@ __device__ void load_tile(const T* values, std::int64_t first, std::int64_t last
 }
 
 /// Calls use(tile) for each tile of the part of a block that is this warp's.
-template <int size, class T, class Use>
+template <int size, int tile_values, class T, class Use>
 __device__ void for_tiles(const T* values, std::int64_t count, std::int64_t block, const Use& use) {
   constexpr std::int64_t share = squares_per_block / warps_per_block, step = 32 * tile_values;
   const std::int64_t first = block * squares_per_block + threadIdx.x / 32 * share;
@@ -60,8 +61,8 @@ void sum_of_squares(const T* values, std::int64_t count, double* sums, cudaStrea
           {reads(values, count), writes(sums, blocks)}},
          [=] __device__(std::int64_t block, unsigned char* shared) {
            double parts[4] = {};
-           for_tiles<size>(values, count, block, [&](const T(&tile)[tile_values]) {
-             for (int k = 0; k < tile_values; ++k) {
+           for_tiles<size, sum_values>(values, count, block, [&](const T(&tile)[sum_values]) {
+             for (int k = 0; k < sum_values; ++k) {
                const double v = wide(tile[k]);
                parts[k % 4] = fma(v, v, parts[k % 4]);
              }
@@ -91,11 +92,11 @@ class WarpSquares {
     const std::uint64_t bits = static_cast<std::uint64_t>(exponent + 14) << 52 | 1ULL << 51;
     __builtin_memcpy(&coarse_, &bits, sizeof bits);
   }
-  /// Returns what is finer than the three grids. Most squares need only two.
+  /// Returns what is finer than the three grids.
   __device__ double add(double x) {
     x = take(x, coarse_, sums_[0]);
     x = take(x, coarse_ * 0x1p-39, sums_[1]);
-    return x == 0 ? 0 : take(x, coarse_ * 0x1p-78, sums_[2]);
+    return take(x, coarse_ * 0x1p-78, sums_[2]);
   }
   template <class Deposit>
   __device__ void deposit(const Deposit& deposit) {
@@ -138,34 +139,44 @@ struct Digits {
   __device__ void operator()(double value) const { add_digits(words, value); }
 };
 
-/// The squares of a tile. What the grids cannot hold goes to the digits one by one: it is rare.
-template <class T>
-__device__ void add_tile(const T (&tile)[tile_values], WarpSquares& sums, const Digits& digits) {
-  double squares[tile_values];
-  int largest = 0;
+/// Adds those of the numbers that are not 0, one by one: there are few.
+__device__ void add_each(const double (&numbers)[exact_values], const Digits& digits) {
 #pragma unroll
-  for (int k = 0; k < tile_values; ++k) {
+  for (int k = 0; k < exact_values; ++k)
+    if (numbers[k] != 0) digits(numbers[k]);
+}
+
+/// The squares of a tile, in code without branches. What the grids cannot hold goes to the digits.
+template <class T>
+__device__ void add_tile(const T (&tile)[exact_values], WarpSquares& sums, const Digits& digits) {
+  double squares[exact_values], rest[exact_values];
+  int largest = 0;
+  bool outside = false;
+#pragma unroll
+  for (int k = 0; k < exact_values; ++k) {
     const double v = wide(tile[k]);
-    squares[k] = v * v;
-    const int exponent = biased_exponent(squares[k]);
-    if (squares[k] != 0 && (exponent < WarpSquares::lowest || exponent > WarpSquares::highest)) {
-      digits(squares[k]);
-      squares[k] = 0;
-    } else if (exponent > largest) {
-      largest = exponent;
-    }
+    const double square = v * v;
+    const int exponent = biased_exponent(square);
+    const bool inside = exponent >= WarpSquares::lowest && exponent <= WarpSquares::highest;
+    squares[k] = inside ? square : 0;
+    rest[k] = inside ? 0 : square;
+    outside = outside || rest[k] != 0;
+    largest = inside && exponent > largest ? exponent : largest;
   }
+  if (outside) add_each(rest, digits);
   largest = reduce_warp(largest, Max{});
   if (largest > sums.exponent()) {
     sums.deposit(digits);
     sums.follow(largest);
   }
   if (largest == 0) return;
+  bool finer = false;
 #pragma unroll
-  for (int k = 0; k < tile_values; ++k) {
-    const double rest = sums.add(squares[k]);
-    if (rest != 0) digits(rest);
+  for (int k = 0; k < exact_values; ++k) {
+    rest[k] = sums.add(squares[k]);
+    finer = finer || rest[k] != 0;
   }
+  if (finer) add_each(rest, digits);
 }
 
 template <int size, class T>
@@ -183,8 +194,9 @@ void exact_squares(const T* values, std::int64_t count, std::int64_t* words, cud
              digits.words[i] = 0;
            __syncthreads();
            WarpSquares sums;
-           for_tiles<size>(values, count, block,
-                           [&](const T(&tile)[tile_values]) { add_tile(tile, sums, digits); });
+           for_tiles<size, exact_values>(values, count, block, [&](const T(&tile)[exact_values]) {
+             add_tile(tile, sums, digits);
+           });
            sums.deposit(digits);
            __syncthreads();
            if (threadIdx.x == 0) fixed_point::carry(reinterpret_cast<std::int64_t*>(digits.words));

@@ -21,6 +21,14 @@ TEST(RmsNorm, EqualsItsTwin) {
       expect_twins(fused_norm, composed_norm, {random({3, 67, dim}, dtype), random({dim}, dtype)});
 }
 
+/// Rows that a block of threads holds in registers, and longer ones.
+TEST(RmsNorm, WideRowsEqualTheTwin) {
+  at::manual_seed(3);
+  for (const auto dtype : dtypes)
+    for (const std::int64_t dim : {2056, 4104, 8200})
+      expect_twins(fused_norm, composed_norm, {random({19, dim}, dtype), random({dim}, dtype)});
+}
+
 /// Both outputs beside each other, with and without a residual.
 TEST(SummedRmsNorm, EqualsItsTwin) {
   at::manual_seed(2);

@@ -1,0 +1,158 @@
+// SPDX-License-Identifier: Apache-2.0
+// RMSNorm of rows that a block of threads holds in registers: each thread has `held` packs of a
+// row.
+#pragma once
+
+#include "cuda/launch.cuh"
+
+namespace tessera::kernels::device {
+
+/// The sums at `begin`, which are stored, or what is there.
+template <int size, class T>
+__device__ Pack<T, size> summed(const NormInput<T>& in, std::int64_t begin) {
+  auto v = load<size>(in.x + begin);
+  if (in.residual == nullptr) return v;
+  const auto more = load<size>(in.residual + begin);
+  for (int k = 0; k < size; ++k) v.items[k] = narrow<T>(wide(v.items[k]) + wide(more.items[k]));
+  store<size>(in.sum + begin, v);
+  return v;
+}
+
+template <int size, int held>
+bool is_held(std::int64_t width) {
+  return width <= threads_per_block * size * held;
+}
+
+/// The first element of this thread's pack number `p`.
+template <int size>
+__device__ std::int64_t column_of(int p) {
+  return (p * threads_per_block + threadIdx.x) * size;
+}
+
+/// Zeros beyond the row's end, or where there is no row.
+template <int size, int held, class T>
+__device__ void load_row(const T* row, std::int64_t width, Pack<T, size> (&packs)[held]) {
+#pragma unroll
+  for (int p = 0; p < held; ++p) {
+    const std::int64_t i = column_of<size>(p);
+    packs[p] = row != nullptr && i < width ? load<size>(row + i) : Pack<T, size>{};
+  }
+}
+
+/// The sum over the block. Calls alternate between two parts of `scratch`, by `turn`, so that one
+/// barrier is enough.
+template <class V>
+__device__ V sum_over_block(V value, V* scratch, std::int64_t turn) {
+  constexpr int warps = threads_per_block / 32;
+  for (int offset = 16; offset > 0; offset /= 2)
+    value += __shfl_xor_sync(0xffffffffu, value, offset);
+  V* const parts = scratch + turn % 2 * warps;
+  if (threadIdx.x % 32 == 0) parts[threadIdx.x / 32] = value;
+  __syncthreads();
+  V sum = parts[0];
+  for (int w = 1; w < warps; ++w) sum += parts[w];
+  return sum;
+}
+
+template <int size, int held, class T>
+void forward_held(const NormInput<T>& in, const T* weight, T* y, Compute<T>* rstd, Extent extent,
+                  double eps, cudaStream_t stream) {
+  using C = Compute<T>;
+  const auto body = [=] __device__(std::int64_t row, unsigned char* shared) {
+    const std::int64_t begin = row * extent.width;
+    Pack<T, size> values[held] = {}, w[held];
+    C squares = 0;
+#pragma unroll
+    for (int p = 0; p < held; ++p) {
+      const std::int64_t i = column_of<size>(p);
+      if (i < extent.width) values[p] = summed<size>(in, begin + i);
+    }
+    load_row(weight, extent.width, w);
+#pragma unroll
+    for (int p = 0; p < held; ++p)
+      for (int k = 0; k < size; ++k)
+        squares = fma(wide(values[p].items[k]), wide(values[p].items[k]), squares);
+    squares = sum_over_block(squares, reinterpret_cast<C*>(shared), 0);
+    const C root = 1 / square_root(squares / C(extent.width) + C(eps));
+    if (threadIdx.x == 0) rstd[row] = root;
+#pragma unroll
+    for (int p = 0; p < held; ++p) {
+      const std::int64_t i = column_of<size>(p);
+      if (i >= extent.width) break;
+      Pack<T, size> result;
+      for (int k = 0; k < size; ++k)
+        result.items[k] = narrow<T>(wide(values[p].items[k]) * root * wide(w[p].items[k]));
+      store<size>(y + begin + i, result);
+    }
+    __syncthreads();
+  };
+  const std::int64_t count = extent.rows * extent.width;
+  launch({"rms_norm",
+          extent.rows,
+          sizeof(C) * 32,
+          stream,
+          {reads(in.x, count), reads(in.residual, count), writes(in.sum, count),
+           reads(weight, extent.width), writes(y, count), writes(rstd, extent.rows)}},
+         body);
+}
+
+/// Each thread has its columns for the whole block of rows: their weight gradients add up in row
+/// order, in registers.
+template <int size, int held, class T>
+void backward_held(const NormGradient<T>& gradient, const T* x, const T* weight,
+                   const Compute<T>* rstd, T* dx, Compute<T>* dweight, Extent extent,
+                   cudaStream_t stream) {
+  using C = Compute<T>;
+  const std::int64_t rows = rows_per_block(extent.width), width = extent.width;
+  const std::int64_t blocks = (extent.rows + rows - 1) / rows, count = extent.rows * width;
+  const auto body = [=] __device__(std::int64_t block, unsigned char* shared) {
+    const std::int64_t first = block * rows;
+    const std::int64_t last = first + rows < extent.rows ? first + rows : extent.rows;
+    Pack<T, size> w[held];
+    load_row(weight, width, w);
+    C sums[held][size] = {};
+    for (std::int64_t row = first; row < last; ++row) {
+      const std::int64_t begin = row * width;
+      Pack<T, size> v[held], d[held], more[held];
+      load_row(x + begin, width, v);
+      load_row(gradient.y + begin, width, d);
+      load_row(gradient.sum == nullptr ? nullptr : gradient.sum + begin, width, more);
+      C dot = 0;
+#pragma unroll
+      for (int p = 0; p < held; ++p)
+        for (int k = 0; k < size; ++k)
+          dot = fma(wide(d[p].items[k]) * wide(w[p].items[k]), wide(v[p].items[k]), dot);
+      dot = sum_over_block(dot, reinterpret_cast<C*>(shared), row);
+      const C root = rstd[row], projection = root * root * root * dot / C(width);
+#pragma unroll
+      for (int p = 0; p < held; ++p) {
+        Pack<T, size> result;
+        for (int k = 0; k < size; ++k) {
+          const C xk = wide(v[p].items[k]), dk = wide(d[p].items[k]);
+          const C of_x = rms_norm_gradient(dk * wide(w[p].items[k]), xk, root, projection);
+          result.items[k] =
+              narrow<T>(gradient.sum == nullptr ? of_x : of_x + wide(more[p].items[k]));
+          sums[p][k] = fma(dk, xk * root, sums[p][k]);
+        }
+        const std::int64_t i = column_of<size>(p);
+        if (i < width) store<size>(dx + begin + i, result);
+      }
+    }
+#pragma unroll
+    for (int p = 0; p < held; ++p)
+      for (int k = 0; k < size; ++k)
+        if (column_of<size>(p) < width)
+          dweight[block * width + column_of<size>(p) + k] = sums[p][k];
+    __syncthreads();
+  };
+  launch(
+      {"rms_norm_backward",
+       blocks,
+       sizeof(C) * 32,
+       stream,
+       {reads(gradient.y, count), reads(gradient.sum, count), reads(x, count), reads(weight, width),
+        reads(rstd, extent.rows), writes(dx, count), writes(dweight, blocks * width)}},
+      body);
+}
+
+}  // namespace tessera::kernels::device
