@@ -75,7 +75,7 @@ struct Backend {
   /// See square_sums.hpp.
   at::Tensor (*block_squares)(const at::Tensor& values);
   at::Tensor (*exact_squares)(const at::Tensor& values);
-  /// Of x [m, n] with rows of neighbours: as one row, one column or one number. Null, these three:
+  /// Of x [m, n] with rows of neighbours: as one row, one column or one number. Null, these four:
   /// LibTorch's operators do it.
   at::Tensor (*largest_of_lines)(const at::Tensor& x, ScaledLines lines);
   /// See scaled_bytes.hpp.
@@ -83,6 +83,8 @@ struct Backend {
   /// One scale, or one for each line along which the bytes lie.
   at::Tensor (*float8_bytes)(const at::Tensor& x, const at::Tensor& scales, DType type,
                              ByteOrder order);
+  /// Each row by its own largest magnitude.
+  ScaledBytes (*float8_rows)(const at::Tensor& x, DType type, bool powers_of_two);
   void (*adamw)(const at::Tensor& param, const at::Tensor& grad, const at::Tensor& exp_avg,
                 const at::Tensor& exp_avg_sq, const AdamWArguments& arguments,
                 const at::Tensor& compute_copy);

@@ -48,4 +48,11 @@ inline at::Tensor float8_bytes(const at::Tensor& x, ByteOrder order) {
                                   : at::empty({x.size(1), x.size(0)}, options).t();
 }
 
+inline ScaledBytes float8_rows(const at::Tensor& x, DType type) {
+  return {float8_bytes(x, ByteOrder::rows),
+          at::empty({x.size(0), 1}, x.options().dtype(at::kFloat)),
+          type,
+          {1, ScaleBlock::whole}};
+}
+
 }  // namespace tessera::kernels::device

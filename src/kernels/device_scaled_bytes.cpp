@@ -148,6 +148,12 @@ ScaledBytes to_bytes(const Tensor& x, const Tensor& scales, DType type, ScaleBlo
   return {rounded.view(at::kByte), scales, type, block};
 }
 
+std::optional<ScaledBytes> rounded_rows(const Tensor& x, DType type, bool powers_of_two,
+                                        ScaleBlock block) {
+  if (lines_of(x, block) != ScaledLines::rows) return std::nullopt;
+  return backend_of(x).float8_rows(with_rows_of_neighbours(x), type, powers_of_two);
+}
+
 Tensor from_bytes(const ScaledBytes& x, at::ScalarType type) {
   const at::ScalarType wide = type == at::kDouble ? at::kDouble : at::kFloat;
   return x.bytes.view(scalar_type(x.type))

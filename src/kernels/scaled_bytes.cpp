@@ -201,6 +201,14 @@ ScaledBytes to_bytes(const Tensor& of, const Tensor& scales, DType type, ScaleBl
   return result;
 }
 
+ScaledBytes to_scaled_bytes(const Tensor& x, DType type, bool powers_of_two, ScaleBlock block,
+                            ByteOrder order) {
+  if (!x.is_cpu() && order == ByteOrder::rows)
+    if (const auto rows = on_device::rounded_rows(x, type, powers_of_two, block)) return *rows;
+  const Tensor scales = scales_for(largest_magnitudes(x, block), type, powers_of_two);
+  return to_bytes(x, scales, type, block, order);
+}
+
 Tensor from_bytes(const ScaledBytes& x, at::ScalarType type) {
   expect_fitting(x.bytes, x.scales, x.block);
   if (!x.bytes.is_cpu()) return on_device::from_bytes(x, type);

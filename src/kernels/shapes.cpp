@@ -41,6 +41,8 @@ const Backend shape_table{
                         bool) { return device::float8_scales(largest); },
     .float8_bytes = [](const at::Tensor& x, const at::Tensor&, DType,
                        ByteOrder order) { return device::float8_bytes(x, order); },
+    .float8_rows = [](const at::Tensor& x, DType type,
+                      bool) { return device::float8_rows(x, type); },
     .adamw = [](const at::Tensor&, const at::Tensor&, const at::Tensor&, const at::Tensor&,
                 const AdamWArguments&, const at::Tensor&) {},
     .copy_columns = [](const at::Tensor&, std::span<const at::Tensor>) {},

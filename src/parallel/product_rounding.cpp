@@ -127,11 +127,14 @@ ProductRounding::Operand ProductRounding::operand_g(const Tensor& g, ScaleShare 
 }
 
 RoundedOperands ProductRounding::rounded(std::span<const Operand> operands) const {
-  Tensors largest;
+  Tensors largest(operands.size());
   RoundedOperands results;
-  for (const Operand& operand : operands)
-    largest.push_back(kernels::largest_magnitudes(operand.matrix, operand.block));
-  take_largest_of_ranks(operands, largest);
+  if (how_.tp->size() > 1) {
+    for (std::size_t i = 0; i < operands.size(); ++i)
+      if (operands[i].across)
+        largest[i] = kernels::largest_magnitudes(operands[i].matrix, operands[i].block);
+    take_largest_of_ranks(largest);
+  }
   for (std::size_t i = 0; i < operands.size(); ++i)
     results.push_back(rounded_by(operands[i], largest[i]));
   return results;
@@ -143,13 +146,18 @@ RoundedOperand ProductRounding::rounded_by(const Operand& operand, const Tensor&
   kernels::ScaledBytes stored;
   if (mx) {
     const MxScale how = recipe_.scaling == Scaling::mx_floor ? MxScale::floor : MxScale::rceil;
-    const kernels::MxScales scales = kernels::mx_scales(largest, type, how);
+    const Tensor of_blocks = kernels::largest_magnitudes(matrix, block);
+    const kernels::MxScales scales = kernels::mx_scales(of_blocks, type, how);
     stored = kernels::to_bytes(matrix, scales.stored, type, block, order);
     stored.scales = scales.read;
   } else {
     const bool powers = recipe_.scaling == Scaling::powers_of_two;
-    const Tensor scales = kernels::scales_for(largest, type, powers);
-    stored = kernels::to_bytes(matrix, scales, type, block, order);
+    if (!largest.defined()) {
+      stored = kernels::to_scaled_bytes(matrix, type, powers, block, order);
+    } else {
+      const Tensor scales = kernels::scales_for(largest, type, powers);
+      stored = kernels::to_bytes(matrix, scales, type, block, order);
+    }
   }
   if (device_multiplies(matrix)) return {{}, stored};
   return {kernels::from_bytes(stored, type_of_values(matrix)), {}};
@@ -161,21 +169,18 @@ bool ProductRounding::device_multiplies(const Tensor& matrix) const {
 }
 
 /// In one message.
-void ProductRounding::take_largest_of_ranks(std::span<const Operand> operands,
-                                            Tensors& largest) const {
-  if (how_.tp->size() == 1) return;
+void ProductRounding::take_largest_of_ranks(Tensors& largest) const {
   Tensors shared;
-  for (std::size_t i = 0; i < operands.size(); ++i)
-    if (operands[i].across) shared.push_back(largest[i].flatten());
+  for (const Tensor& one : largest)
+    if (one.defined()) shared.push_back(one.flatten());
   if (shared.empty()) return;
   const Tensor all = at::cat(shared);
   how_.tp->all_reduce(buffer_of(all), comm::Op::max).wait();
   std::int64_t begin = 0;
-  for (std::size_t i = 0; i < operands.size(); ++i) {
-    if (!operands[i].across) continue;
-    const std::int64_t count = largest[i].numel();
-    largest[i] = all.narrow(0, begin, count).view(largest[i].sizes());
-    begin += count;
+  for (Tensor& one : largest) {
+    if (!one.defined()) continue;
+    one = all.narrow(0, begin, one.numel()).view(one.sizes());
+    begin += one.numel();
   }
 }
 

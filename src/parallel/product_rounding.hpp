@@ -72,10 +72,10 @@ class ProductRounding {
   Operand operand_weight(const at::Tensor& weight, ScaleShare share, int along) const;
   Operand operand_g(const at::Tensor& g, ScaleShare share, int along) const;
   std::vector<RoundedOperand> rounded(std::span<const Operand> operands) const;
+  /// `largest` is undefined unless ranks share blocks.
   RoundedOperand rounded_by(const Operand& operand, const at::Tensor& largest) const;
   bool device_multiplies(const at::Tensor& matrix) const;
-  void take_largest_of_ranks(std::span<const Operand> operands,
-                             std::vector<at::Tensor>& largest) const;
+  void take_largest_of_ranks(std::vector<at::Tensor>& largest) const;
   at::ScalarType type_of_values(const at::Tensor& matrix) const;
 
   const LinearRounding how_;

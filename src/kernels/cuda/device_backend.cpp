@@ -181,6 +181,16 @@ at::Tensor float8_bytes(const at::Tensor& x, const at::Tensor& scales, DType typ
   return bytes;
 }
 
+ScaledBytes float8_rows(const at::Tensor& x, DType type, bool powers_of_two) {
+  const ScaledBytes result = device::float8_rows(x, type);
+  with_type(x.scalar_type(), [&]<class T>(T) {
+    device::float8_rows(Rows<const T>{const_pointer<T>(x), x.stride(0)}, type == DType::f8e5m2,
+                        powers_of_two, pointer<float>(result.scales),
+                        pointer<std::uint8_t>(result.bytes), {x.size(0), x.size(1)}, stream_of(x));
+  });
+  return result;
+}
+
 void adamw(const at::Tensor& param, const at::Tensor& grad, const at::Tensor& exp_avg,
            const at::Tensor& exp_avg_sq, const AdamWArguments& arguments,
            const at::Tensor& compute_copy) {
@@ -256,6 +266,7 @@ const Backend device_table{
     .largest_of_lines = &largest_of_lines,
     .float8_scales = &float8_scales,
     .float8_bytes = &float8_bytes,
+    .float8_rows = &float8_rows,
     .adamw = &adamw,
     .copy_columns = &copy_columns,
     .copy_runs = &copy_runs,

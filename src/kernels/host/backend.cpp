@@ -137,6 +137,7 @@ const Backend host_backend{
     .largest_of_lines = nullptr,
     .float8_scales = nullptr,
     .float8_bytes = nullptr,
+    .float8_rows = nullptr,
     .adamw = &adamw,
     .copy_columns = &copy_columns,
     .copy_runs = &copy_runs,

@@ -176,6 +176,19 @@ Tensor float8_bytes(const Tensor& x, const Tensor& scales, DType type, kernels::
   return bytes;
 }
 
+kernels::ScaledBytes float8_rows(const Tensor& x, DType type, bool powers_of_two) {
+  const kernels::ScaledBytes result = kernels::device::float8_rows(x, type);
+  HostKernel kernel("float8_rows", x);
+  kernel.issue([x = kernel.reads(x), type, powers_of_two, bytes = kernel.writes(result.bytes),
+                scales = kernel.writes(result.scales)] {
+    const kernels::ScaledBytes made =
+        kernels::to_scaled_bytes(x, type, powers_of_two, {1, kernels::ScaleBlock::whole});
+    bytes.copy_(made.bytes);
+    scales.copy_(made.scales);
+  });
+  return result;
+}
+
 void adamw(const Tensor& param, const Tensor& grad, const Tensor& exp_avg, const Tensor& exp_avg_sq,
            const kernels::AdamWArguments& arguments, const Tensor& compute_copy) {
   HostKernel kernel("adamw", param);
@@ -260,6 +273,7 @@ const kernels::Backend table{
     .largest_of_lines = &largest_of_lines,
     .float8_scales = &float8_scales,
     .float8_bytes = &float8_bytes,
+    .float8_rows = &float8_rows,
     .adamw = &adamw,
     .copy_columns = &copy_columns,
     .copy_runs = &copy_runs,

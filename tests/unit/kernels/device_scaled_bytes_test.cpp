@@ -92,7 +92,8 @@ TEST(DeviceScaledBytes, ReadTransposesAndNothing) {
 /// More rows and columns than a block of a kernel's threads takes, in packs and alone.
 TEST(DeviceScaledBytes, TakeManyRowsAndColumns) {
   at::manual_seed(12);
-  for (const auto& [rows, columns] : {std::array{300, 528}, {259, 130}, {5, 1040}, {1, 1}})
+  for (const auto& [rows, columns] :
+       {std::array{300, 528}, {259, 130}, {5, 1040}, {3, 16400}, {1, 1}})
     for (const at::ScalarType dtype : dtypes)
       for (const ScaleBlock block : {kBlocks[0], kBlocks[1], kBlocks[2]})
         for (const ByteOrder order : {ByteOrder::rows, ByteOrder::columns}) {
@@ -103,6 +104,10 @@ TEST(DeviceScaledBytes, TakeManyRowsAndColumns) {
           const ScaledBytes made = on_device::to_bytes(on_test_device(x), on_test_device(scales),
                                                        DType::f8e4m3, block, order);
           expect_bytes(made.bytes, to_bytes(x, scales, DType::f8e4m3, block).bytes, DType::f8e4m3);
+          const ScaledBytes once =
+              to_scaled_bytes(on_test_device(x), DType::f8e4m3, true, block, order);
+          expect_bits(once.scales, scales);
+          expect_bytes(once.bytes, made.bytes.cpu(), DType::f8e4m3);
         }
 }
 
