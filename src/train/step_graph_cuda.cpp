@@ -6,7 +6,9 @@
 #include <c10/cuda/CUDAStream.h>
 
 #include <atomic>
+#include <map>
 #include <optional>
+#include <string_view>
 #include <utility>
 
 #include "tessera/base/error.hpp"
@@ -17,10 +19,12 @@ namespace {
 
 namespace allocator = c10::cuda::CUDACachingAllocator;
 
+constexpr std::string_view no_graph =
+    "this step cannot be a CUDA graph, so train with compile.enable = false";
+
 void check_graph(cudaError_t code, const char* call) {
-  require(code == cudaSuccess, ExitCode::environment,
-          "{}: {}; this step cannot be a CUDA graph, so train with compile.enable = false", call,
-          cudaGetErrorString(code));
+  require(code == cudaSuccess, ExitCode::environment, "{}: {}; {}", call, cudaGetErrorString(code),
+          no_graph);
 }
 
 /// Memory that the allocator gives to captured streams alone. It is kept until this goes and the
@@ -70,6 +74,12 @@ class Recording {
     static_cast<void>(cudaGetLastError());  // which would be found by the next call
   }
 
+  /// Whether a call has ended it that no capture allows.
+  bool is_lost() const {
+    cudaStreamCaptureStatus status = cudaStreamCaptureStatusNone;
+    return cudaStreamIsCapturing(stream_, &status) != cudaSuccess ||
+           status == cudaStreamCaptureStatusInvalidated;
+  }
   cudaError_t end(cudaGraph_t& graph) {
     open_ = false;
     const cudaError_t code = cudaStreamEndCapture(stream_, &graph);
@@ -83,27 +93,42 @@ class Recording {
   bool open_ = false;
 };
 
+/// One for all captures, so that libraries make only once what they keep for a stream. The legacy
+/// stream cannot be captured.
+c10::cuda::CUDAStream capture_stream(c10::DeviceIndex device) {
+  static std::map<c10::DeviceIndex, c10::cuda::CUDAStream> streams;
+  const auto found = streams.find(device);
+  if (found != streams.end()) return found->second;
+  const auto made = c10::cuda::getStreamFromPool(/*isHighPriority=*/false, device);
+  return streams.emplace(device, made).first->second;
+}
+
 class CudaStepGraph final : public StepGraph {
  public:
   explicit CudaStepGraph(at::Device device) : device_(device) {}
   ~CudaStepGraph() override { forget(); }
 
-  /// On a stream of its own: the legacy stream cannot be captured.
   void capture(const std::function<void()>& work) override {
     forget();
     // What eager steps have left in the cache is as large as the pool that is needed now.
     allocator::emptyCache();
     pool_.emplace(device_.index());
-    const c10::cuda::CUDAStream stream =
-        c10::cuda::getStreamFromPool(/*isHighPriority=*/false, device_.index());
+    const c10::cuda::CUDAStream stream = capture_stream(device_.index());
     cudaGraph_t graph = nullptr;
     {
       const c10::cuda::CUDAStreamGuard guard(stream);
       Recording recording(stream.stream(), *pool_);
-      work();
+      try {
+        work();
+      } catch (const c10::Error& error) {
+        if (!recording.is_lost()) throw;
+        fail(ExitCode::environment, "{}: {}", no_graph, error.what());
+      }
       check_graph(recording.end(graph), "cudaStreamEndCapture");
     }
-    const cudaError_t code = cudaGraphInstantiate(&executable_, graph, 0);
+    // Communication keeps the priority of its streams.
+    const cudaError_t code =
+        cudaGraphInstantiate(&executable_, graph, cudaGraphInstantiateFlagUseNodePriority);
     cudaGraphDestroy(graph);
     check_graph(code, "cudaGraphInstantiate");
   }

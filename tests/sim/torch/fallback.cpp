@@ -19,6 +19,10 @@ namespace {
 constexpr std::array<std::string_view, 3> kTakeHostIndices{"aten::index", "aten::index_put_",
                                                            "aten::_index_put_impl_"};
 
+/// These pack pointers on the way to a GPU in pinned memory, whose allocator asks for events.
+constexpr std::array<std::string_view, 2> kPackInPinnedMemory{"aten::_chunk_cat",
+                                                              "aten::split_with_sizes_copy"};
+
 /// A call of an operator, and its arguments as the CPU kernel gets them.
 class Call {
  public:
@@ -34,6 +38,7 @@ class Call {
 
   /// The results, for the stack.
   torch::jit::Stack run() {
+    if (is_capturing()) expect_capturable();
     if (can_wait()) return queue();
     return is_capturing() ? capture() : run_at_once();
   }
@@ -41,6 +46,15 @@ class Call {
  private:
   static bool writes(const c10::Argument& argument) {
     return argument.alias_info() != nullptr && argument.alias_info()->isWrite();
+  }
+
+  void expect_capturable() const {
+    const bool random = op_.hasTag(at::Tag::nondeterministic_seeded),
+               packs = std::ranges::find(kPackInPinnedMemory, schema_.name()) !=
+                       kPackInPinnedMemory.end();
+    TORCH_CHECK(!random && grown_.empty(), task_.name,
+                ": operation not permitted when stream is capturing");
+    if (packs || host_waits()) refuse_in_capture(task_);
   }
 
   /// Whether all results are arguments, of shapes that do not change.
@@ -134,9 +148,6 @@ class Call {
 
   /// Fresh results of a graph's task.
   torch::jit::Stack capture() {
-    const bool random = op_.hasTag(at::Tag::nondeterministic_seeded);
-    TORCH_CHECK(!host_waits() && !random && grown_.empty(), task_.name,
-                ": operation not permitted when stream is capturing");
     const auto compute = [op = op_](const torch::jit::Stack& arguments) {
       return call(op, arguments);
     };

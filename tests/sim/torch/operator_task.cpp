@@ -59,6 +59,12 @@ void queue_operator(const OperatorTask& task) {
   C10_CUDA_CHECK(enqueue(current_stream(task.device), task.name, task.accesses, work));
 }
 
+void refuse_in_capture(const OperatorTask& task) {
+  const cudaError_t error = cudaStreamSynchronize(current_stream(task.device));
+  static_cast<void>(cudaGetLastError());
+  TORCH_CHECK(error == cudaSuccess, task.name, ": ", cudaGetErrorString(error));
+}
+
 void wait_for_current_stream(c10::DeviceIndex device) {
   c10::cuda::stream_synchronize(current_stream(device));
 }

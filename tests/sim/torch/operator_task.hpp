@@ -34,6 +34,10 @@ void run_operator(const OperatorTask& task);
 /// error.
 void queue_operator(const OperatorTask& task);
 
+/// Throws what LibTorch throws where the host would wait for a stream that is captured. As in CUDA,
+/// the capture is lost.
+void refuse_in_capture(const OperatorTask& task);
+
 /// The host waits for the current stream, as it does on a GPU for results that are numbers or
 /// shapes.
 void wait_for_current_stream(c10::DeviceIndex device);
