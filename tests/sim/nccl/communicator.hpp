@@ -137,6 +137,8 @@ class Communicator : public Members {
   /// How many collectives and transfers this rank has launched; under the launch lock.
   std::uint64_t collectives = 0;
   std::vector<std::uint64_t> sends, receives;  ///< by peer
+  /// Each graph that has operations of this rank holds it, too.
+  std::shared_ptr<void> in_graphs = std::make_shared<char>();
 
  private:
   static constexpr int kLooks = 50;  ///< before it sleeps: two cores may serve eight ranks

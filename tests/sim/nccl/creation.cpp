@@ -114,7 +114,15 @@ std::shared_ptr<Communicator> split_now(Communicator& parent, int color, int key
   return child;
 }
 
+/// NCCL waits for the end of all graphs that have operations of the communicator, silently.
+void expect_no_graphs(const Communicator& c) {
+  if (c.in_graphs.use_count() > 1)
+    throw Failure(ncclInvalidUsage,
+                  fmt::format("{} is ended before the graphs with its operations", c.place()));
+}
+
 void finalize_now(Communicator& c) {
+  expect_no_graphs(c);
   if (!c.await([&] { return c.idle(); })) c.throw_reason();
   meet_in(c, {HostCall::Kind::finalize, 0, 0, {}});
   c.end(Life::finalized);

@@ -67,6 +67,18 @@ TEST(Graphs, MeetCallsOutsideOfGraphs) {
   });
 }
 
+TEST(Graphs, EndBeforeTheirCommunicators) {
+  on_ranks(1, [](Rank& me) {
+    Array<float> x(4, 1.0f);
+    const cudaGraphExec_t graph = captured(
+        me, [&] { ncclAllReduce(x.data(), x.data(), 4, ncclFloat, ncclSum, me.comm, me.stream); });
+    EXPECT_EQ(ncclCommFinalize(me.comm), ncclInvalidUsage);
+    EXPECT_THAT(last_error(), testing::HasSubstr("is ended before the graphs"));
+    EXPECT_EQ(cudaGraphExecDestroy(graph), cudaSuccess);
+    ncclCommAbort(std::exchange(me.comm, nullptr));
+  });
+}
+
 TEST(Graphs, AreCheckedAtEachLaunch) {
   on_ranks(2, [](Rank& me) {
     Array<float> x(4, 1.0f);

@@ -114,10 +114,13 @@ ncclResult_t issue(std::vector<Operation> operations) {
 /// Operations of a graph are counted and numbered when it is launched, as those that are issued
 /// then.
 ncclResult_t capture(const std::vector<Operation>& operations) {
-  for (const auto& launch : by_communicator(operations))
+  std::vector<std::shared_ptr<void>> held;
+  for (const auto& launch : by_communicator(operations)) {
     count_work(WorkKind::collective, name_of(launch->operations.front().kind));
+    held.push_back(launch->communicator().in_graphs);
+  }
   const cudaError_t error =
-      capture_call(streams_of(operations), [operations](const auto& stream_of) {
+      capture_call(streams_of(operations), [operations, held](const auto& stream_of) {
         std::vector<Operation> now = operations;
         for (Operation& o : now) o.stream = stream_of(o.stream);
         return issue(std::move(now)) == ncclSuccess ? cudaSuccess : cudaErrorUnknown;
