@@ -8,6 +8,7 @@
 #include <mutex>
 #include <utility>
 
+#include "connection.hpp"
 #include "execution.hpp"
 #include "launch_order.hpp"
 #include "names.hpp"
@@ -134,6 +135,8 @@ ncclResult_t launch(std::vector<Operation> operations) {
   if (operations.empty()) return ncclSuccess;
   if (const ncclResult_t checked = check_together(operations); checked != ncclSuccess)
     return checked;
+  if (const ncclResult_t connected = connect(operations); connected != ncclSuccess)
+    return connected;
   if (is_capturing(operations.front().stream)) return capture(operations);
   return issue(std::move(operations));
 }

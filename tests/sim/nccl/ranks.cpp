@@ -11,7 +11,9 @@
 namespace tessera::sim::nccl::test {
 namespace {
 
-const int kSet = setenv("TESSERA_SIM_DEVICES", std::to_string(kDevices).c_str(), 1);
+/// Rules are broken on the device: the host does not wait for connections before.
+const int kSet = setenv("TESSERA_SIM_DEVICES", std::to_string(kDevices).c_str(), 1) |
+                 setenv("NCCL_RUNTIME_CONNECT", "0", 1);
 
 std::unique_ptr<std::barrier<>> threads;
 

@@ -82,6 +82,8 @@ struct Slot {
   std::atomic<Joined> joined;
   Member member;
   std::array<OrderState, kMaxRanks> order;  ///< by the other member
+  /// by the other member; what connection.cpp's ranks have come to
+  std::array<std::atomic<std::uint32_t>, kMaxRanks> connecting;
   HostCall host_call;
   std::atomic<std::uint64_t> entered;  ///< number of the collective that it is in, or was in last
   Call call;
