@@ -59,7 +59,8 @@ def values(part, found):
 
 
 def commands(found):
-    rows = [f"| `{name}` | {found[name]['date']} | `{cell(found[name]['command'])}` |"
+    """Of life.sh and speed.sh without the program, their first argument."""
+    rows = [f"| {name} | {found[name]['date']} | `{cell(found[name]['command'].replace('.sh tessera ', '.sh '))}` |"
             for name in catalogue() if found.get(name, {}).get("command")]
     return ["", "## Commands", "", "| measurement | date | command |", "|---|---|---|"] + rows if rows else []
 
