@@ -5,7 +5,9 @@
 
 #include <algorithm>
 #include <chrono>
+#include <exception>
 #include <set>
+#include <utility>
 
 namespace tessera::kernels {
 namespace {

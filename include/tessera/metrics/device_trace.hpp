@@ -5,6 +5,8 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <utility>
+#include <vector>
 
 #include "tessera/base/device_span.hpp"
 #include "tessera/metrics/trace_file.hpp"

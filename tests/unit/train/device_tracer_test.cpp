@@ -49,6 +49,7 @@ TEST(DeviceTracer, StepsArePartOfATraceAndOfOneTable) {
   }
   EXPECT_EQ(products, 5);
   EXPECT_EQ(tracer.take(trace), "") << "nothing is left";
+  EXPECT_EQ(trace.tracks.size(), 2u);
 }
 
 TEST(DeviceTracer, AStepWithoutAnEndLeavesNothing) {

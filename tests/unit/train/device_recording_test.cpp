@@ -3,6 +3,7 @@
 
 #include <ATen/ops/mm.h>
 #include <ATen/ops/ones.h>
+#include <ATen/record_function.h>
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -42,6 +43,7 @@ TEST(DeviceRecording, HasTheOperatorsOfThisThreadOnTheSteadyClock) {
 TEST(DeviceRecording, OneFollowsAnother) {
   const at::Tensor matrix = at::ones({8, 8});
   { const DeviceRecording lost(at::kCPU); }
+  EXPECT_FALSE(at::hasThreadLocalCallbacks()) << "it records on";
   DeviceRecording recording(at::kCPU);
   at::mm(matrix, matrix);
   EXPECT_EQ(products_in(recording.end()), 1);
