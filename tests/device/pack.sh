@@ -33,7 +33,7 @@ cp "${programs[@]}" "$build/libexec/tessera/tessera-tensors" "$out/bin/"
 cp "$(realpath "$(command -v mpirun)")" "$out/openmpi/bin/mpirun"
 cp "$(realpath "$(command -v orted)")" "$out/openmpi/bin/orted"
 cp "$(ompi_info --parsable --path pkglibdir | sed 's/.*://')"/*.so "$out/openmpi/lib/openmpi/"
-pmix=$(ldconfig -p | awk '/libpmix\.so\.2 / {print $NF; exit}')  # its plugins, else it would take those of the other machine's PMIx
+pmix=$(ldconfig -p | awk '/libpmix\.so\.2 / {found = $NF} END {print found}')  # its plugins, else it would take those of the other machine's PMIx
 cp "$(find "$(dirname "$(realpath "$pmix")")" "$(dirname "$pmix")/pmix2/lib" -path '*/pmix/*.so' -printf '%h\n' -quit)"/*.so "$out/openmpi/lib/pmix/"
 cp -r "$(realpath "$(ompi_info --parsable --path pkgdatadir | sed 's/.*://')")" "$out/openmpi/share/openmpi"
 
