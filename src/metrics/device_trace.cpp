@@ -40,25 +40,27 @@ std::string without_lambdas(std::string text) {
   return text;
 }
 
-struct Busy {
-  double seconds = 0;
-  int gaps = 0;
+struct Idle {
+  double seconds = 0, longest = 0;
+  std::string before = "the end";  ///< what ended the longest
+
+  void add(double gap, std::string_view next) {
+    seconds += gap;
+    if (gap <= longest) return;
+    longest = gap;
+    before = next;
+  }
 };
 
-/// How long at least one span lasts inside [begin, end), and how often none does. `spans`: in the
-/// order of their begin.
-Busy busy_between(double begin, double end, std::span<const DeviceSpan> spans) {
-  Busy busy;
+/// Adds how long no span lasts inside [begin, end). `spans`: in the order of their begin.
+void add_idle(Idle& idle, double begin, double end, std::span<const DeviceSpan> spans) {
   double until = begin;
   for (const DeviceSpan& span : spans) {
-    const double from = std::clamp(span.begin, until, end), to = std::clamp(span.end, from, end);
-    if (to <= from) continue;
-    if (from > until) ++busy.gaps;
-    busy.seconds += to - from;
-    until = to;
+    if (span.end <= until || span.begin >= end) continue;
+    if (span.begin > until) idle.add(span.begin - until, span.name);
+    until = std::min(span.end, end);
   }
-  if (until < end) ++busy.gaps;
-  return busy;
+  idle.add(end - until, "the end");
 }
 
 struct Row {
@@ -130,18 +132,16 @@ std::string kernel_table(const TracedSteps& steps, std::span<const DeviceSpan> s
   std::vector<DeviceSpan> ordered(spans.begin(), spans.end());
   std::ranges::stable_sort(ordered, {}, &DeviceSpan::begin);
   double all = 0;
-  Busy busy;
+  Idle idle;
   for (const auto& [begin, end] : steps.times) {
     all += end - begin;
-    const Busy step = busy_between(begin, end, ordered);
-    busy.seconds += step.seconds;
-    busy.gaps += step.gaps;
+    add_idle(idle, begin, end, ordered);
   }
   if (all <= 0) return "";
-  std::string text =
-      fmt::format("the GPU in {}: busy {:.1f} % of {:.1f} ms, idle {:.1f} % in {} gap{}",
-                  steps.name, 100 * busy.seconds / all, 1e3 * all, 100 - 100 * busy.seconds / all,
-                  busy.gaps, busy.gaps == 1 ? "" : "s");
+  std::string text = fmt::format(
+      "the GPU in {}: busy {:.1f} % of {:.1f} ms, idle {:.1f} ms, of which {:.1f} ms before {:.40}",
+      steps.name, 100 * (1 - idle.seconds / all), 1e3 * all, 1e3 * idle.seconds, 1e3 * idle.longest,
+      short_name(idle.before));
   text += fmt::format("\n  {:<{}}{:>8}{:>12}{:>10}", "kernel", kNameWidth, "calls", "ms", "share");
   const std::vector<Row> rows = rows_of(ordered);
   Row rest;

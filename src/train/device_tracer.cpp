@@ -50,6 +50,11 @@ std::string DeviceTracer::take(metrics::RankTrace& trace) {
   return metrics::kernel_table(steps, spans);
 }
 
+std::string DeviceTracer::for_log(const std::string& table) {
+  if (table.empty() || !std::exchange(logged_, true)) return table;
+  return table.substr(0, table.find('\n'));
+}
+
 void DeviceTracer::give_up(const std::string& reason) {
   gave_up_ = true;
   log::warning(

@@ -29,12 +29,14 @@ class DeviceTracer {
   /// Adds the tracks of all steps to a trace, and returns their table; empty without kernels.
   /// Nothing is left.
   std::string take(metrics::RankTrace& trace);
+  /// What a log has of such a table: all of it the first time, and its first line later.
+  std::string for_log(const std::string& table);
 
  private:
   void give_up(const std::string& reason);
 
   at::Device device_;
-  bool gave_up_ = false;
+  bool gave_up_ = false, logged_ = false;
   std::unique_ptr<kernels::DeviceRecording> recording_;  ///< while a step is traced
   std::vector<DeviceSpan> spans_;
   metrics::TracedSteps steps_;

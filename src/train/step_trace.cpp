@@ -119,7 +119,7 @@ std::string StepTrace::write(std::int64_t step) {
       write_file_atomically(folder / fmt::format("rank{}_kernels.txt", trace.rank), kernels + "\n");
   });
   comm::on_rank_zero(world_.control(), [&] { return merge(folder, world_.size()); });
-  return world_.rank() == 0 ? kernels : "";
+  return world_.rank() == 0 && device_ ? device_->for_log(kernels) : "";
 }
 
 }  // namespace tessera::train

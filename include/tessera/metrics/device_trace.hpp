@@ -27,8 +27,8 @@ struct TracedSteps {
   std::vector<std::pair<double, double>> times;
 };
 
-/// Lines: how long the GPU was busy in these steps, and what it did for how long, by name. Spans
-/// may come in any order. The last line has no end.
+/// Lines: how long the GPU was busy in these steps, and its longest pause; then what it did for how
+/// long, by name. Spans may come in any order. The last line has no end.
 std::string kernel_table(const TracedSteps& steps, std::span<const DeviceSpan> spans);
 
 }  // namespace tessera::metrics

@@ -66,8 +66,8 @@ TEST(DeviceTrace, TheTableHasBusyTimeAndKernelsByTime) {
                                       // At the same time on another stream: busy once.
                                       {"Memset (Device)", 8, 1.125, 1.375}};
   const std::string table = kernel_table({"steps 3 to 4", {{1, 1.75}, {2, 2.25}}}, spans);
-  EXPECT_THAT(table, HasSubstr("the GPU in steps 3 to 4: busy 75.0 % of 1000.0 ms, idle 25.0 % in "
-                               "2 gaps\n"));
+  EXPECT_THAT(table, HasSubstr("the GPU in steps 3 to 4: busy 75.0 % of 1000.0 ms, idle 250.0 ms, "
+                               "of which 125.0 ms before small\n"));
   const auto row = [](std::string_view name, std::string_view figures) {
     return "\n  " + std::string(name) + std::string(64 - name.size(), ' ') + std::string(figures);
   };
@@ -75,6 +75,16 @@ TEST(DeviceTrace, TheTableHasBusyTimeAndKernelsByTime) {
                                row("Memset (Device)", "       1     250.000    25.0 %") +
                                row("small", "       1     125.000    12.5 %")));
   EXPECT_EQ(kernel_table({"", {}}, {}), "");
+}
+
+TEST(DeviceTrace, TheLongestPauseMayBeAtTheEnd) {
+  const std::vector<DeviceSpan> spans{{"long", 7, 0, 0.5},
+                                      {"in it", 8, 0.125, 0.25},
+                                      {"next", 7, 0.625, 0.75},
+                                      {"of another step", 7, 1.5, 2}};
+  EXPECT_THAT(
+      kernel_table({"step 1", {{0, 1}}}, spans),
+      HasSubstr("busy 62.5 % of 1000.0 ms, idle 375.0 ms, of which 250.0 ms before the end\n"));
 }
 
 TEST(DeviceTrace, TheTableSumsUpWhatTakesLittle) {

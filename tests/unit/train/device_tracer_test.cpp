@@ -64,5 +64,12 @@ TEST(DeviceTracer, AStepWithoutAnEndLeavesNothing) {
   EXPECT_THAT(table, testing::ContainsRegex("\n  mm +1 "));
 }
 
+TEST(DeviceTracer, ALogHasOneWholeTable) {
+  DeviceTracer tracer(at::kCPU);
+  EXPECT_EQ(tracer.for_log(""), "");
+  EXPECT_EQ(tracer.for_log("step 4\n  mm\n  add"), "step 4\n  mm\n  add");
+  EXPECT_EQ(tracer.for_log("step 8\n  mm\n  add"), "step 8");
+}
+
 }  // namespace
 }  // namespace tessera::train
