@@ -49,6 +49,10 @@ struct RopePart {
   bool turns = true;
 };
 
+struct Float8Scales {
+  at::Tensor scales, inverses;  ///< of one shape
+};
+
 struct Backend {
   /// x and residual [rows, D] contiguous, weight [D]; the residual may be undefined, and then the
   /// sum is.
@@ -79,7 +83,7 @@ struct Backend {
   /// LibTorch's operators do it.
   at::Tensor (*largest_of_lines)(const at::Tensor& x, ScaledLines lines);
   /// See scaled_bytes.hpp.
-  at::Tensor (*float8_scales)(const at::Tensor& largest, DType type, bool powers_of_two);
+  Float8Scales (*float8_scales)(const at::Tensor& largest, DType type, bool powers_of_two);
   /// One scale, or one for each line along which the bytes lie.
   at::Tensor (*float8_bytes)(const at::Tensor& x, const at::Tensor& scales, DType type,
                              ByteOrder order);

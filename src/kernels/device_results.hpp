@@ -37,8 +37,9 @@ inline at::Tensor line_magnitudes(const at::Tensor& x, ScaledLines lines) {
       x.options().dtype(compute_type(x)));
 }
 
-inline at::Tensor float8_scales(const at::Tensor& largest) {
-  return at::empty(largest.sizes(), largest.options().dtype(at::kFloat));
+inline Float8Scales float8_scales(const at::Tensor& of, std::int64_t rows, std::int64_t columns) {
+  const at::Tensor both = at::empty({2, rows, columns}, of.options().dtype(at::kFloat));
+  return {both.select(0, 0), both.select(0, 1)};
 }
 
 /// x in bytes [m, n]; with the order of columns, a transposed view.
@@ -49,10 +50,8 @@ inline at::Tensor float8_bytes(const at::Tensor& x, ByteOrder order) {
 }
 
 inline ScaledBytes float8_rows(const at::Tensor& x, DType type) {
-  return {float8_bytes(x, ByteOrder::rows),
-          at::empty({x.size(0), 1}, x.options().dtype(at::kFloat)),
-          type,
-          {1, ScaleBlock::whole}};
+  const auto [scales, inverses] = float8_scales(x, x.size(0), 1);
+  return {float8_bytes(x, ByteOrder::rows), scales, type, {1, ScaleBlock::whole}, inverses};
 }
 
 }  // namespace tessera::kernels::device

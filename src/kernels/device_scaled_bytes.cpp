@@ -103,7 +103,7 @@ Tensor largest_magnitudes(const Tensor& x, ScaleBlock block) {
 
 Tensor scales_for(const Tensor& largest, DType type, bool powers_of_two) {
   if (backend_of(largest).float8_scales != nullptr && largest.numel() > 0)
-    return backend_of(largest).float8_scales(largest.contiguous(), type, powers_of_two);
+    return backend_of(largest).float8_scales(largest.contiguous(), type, powers_of_two).scales;
   const Tensor sizes = largest.to(at::kDouble).clamp_min(1e-12);
   const Tensor scales =
       at::full({}, largest_number(type), sizes.options()).div(sizes).to(at::kFloat).contiguous();
@@ -148,10 +148,19 @@ ScaledBytes to_bytes(const Tensor& x, const Tensor& scales, DType type, ScaleBlo
   return {rounded.view(at::kByte), scales, type, block};
 }
 
-std::optional<ScaledBytes> rounded_rows(const Tensor& x, DType type, bool powers_of_two,
-                                        ScaleBlock block) {
-  if (lines_of(x, block) != ScaledLines::rows) return std::nullopt;
-  return backend_of(x).float8_rows(with_rows_of_neighbours(x), type, powers_of_two);
+ScaledBytes to_scaled_bytes(const Tensor& x, DType type, bool powers_of_two, ScaleBlock block,
+                            ByteOrder order) {
+  const auto lines = lines_of(x, block);
+  if (lines == ScaledLines::rows && order == ByteOrder::rows)
+    return backend_of(x).float8_rows(with_rows_of_neighbours(x), type, powers_of_two);
+  const Tensor largest = on_device::largest_magnitudes(x, block);
+  if (!lines)
+    return on_device::to_bytes(x, on_device::scales_for(largest, type, powers_of_two), type, block,
+                               order);
+  const Float8Scales made = backend_of(x).float8_scales(largest, type, powers_of_two);
+  ScaledBytes result = on_device::to_bytes(x, made.scales, type, block, order);
+  result.inverses = made.inverses;
+  return result;
 }
 
 Tensor from_bytes(const ScaledBytes& x, at::ScalarType type) {
@@ -164,9 +173,13 @@ Tensor from_bytes(const ScaledBytes& x, at::ScalarType type) {
 
 namespace {
 
+Tensor inverses_of(const ScaledBytes& x) {
+  return x.inverses.defined() ? x.inverses : x.scales.reciprocal();
+}
+
 /// For each row of a matrix.
-Tensor reciprocals(const Tensor& scales, std::int64_t rows, std::int64_t padded_rows) {
-  const Tensor all = scales.reciprocal().expand({rows, 1});
+Tensor of_rows(const Tensor& inverses, std::int64_t rows, std::int64_t padded_rows) {
+  const Tensor all = inverses.expand({rows, 1});
   return padded(all, padded_rows, 1).contiguous();
 }
 
@@ -181,10 +194,10 @@ Tensor scaled_mm(const ScaledBytes& a, const ScaledBytes& b, bool fast) {
   const Tensor left = padded(a.bytes, rows, inner).contiguous(),
                right = padded(b.bytes.t(), columns, inner).contiguous();
   const bool tensorwise = has_one_scale(a) && has_one_scale(b);
-  const Tensor of_left =
-                   tensorwise ? a.scales.reciprocal().squeeze() : reciprocals(a.scales, m, rows),
-               of_right = tensorwise ? b.scales.reciprocal().squeeze()
-                                     : reciprocals(b.scales.t(), n, columns).t();
+  const Tensor inverses_left = inverses_of(a), inverses_right = inverses_of(b);
+  const Tensor of_left = tensorwise ? inverses_left.squeeze() : of_rows(inverses_left, m, rows),
+               of_right = tensorwise ? inverses_right.squeeze()
+                                     : of_rows(inverses_right.t(), n, columns).t();
   const Tensor result =
       at::_scaled_mm(left.view(scalar_type(a.type)), right.view(scalar_type(b.type)).t(), of_left,
                      of_right, {}, {}, at::kBFloat16, fast);

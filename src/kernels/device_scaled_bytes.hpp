@@ -5,8 +5,6 @@
 
 #include "tessera/kernels/tensor.hpp"
 
-#include <optional>
-
 #include "tessera/kernels/mx_scales.hpp"
 #include "tessera/kernels/scaled_bytes.hpp"
 
@@ -17,9 +15,8 @@ at::Tensor scales_for(const at::Tensor& largest, DType type, bool powers_of_two)
 MxScales mx_scales(const at::Tensor& largest, DType type, MxScale how);
 ScaledBytes to_bytes(const at::Tensor& x, const at::Tensor& scales, DType type, ScaleBlock block,
                      ByteOrder order = ByteOrder::rows);
-/// In one pass; nothing where the backend has no kernel or the rows are no blocks.
-std::optional<ScaledBytes> rounded_rows(const at::Tensor& x, DType type, bool powers_of_two,
-                                        ScaleBlock block);
+ScaledBytes to_scaled_bytes(const at::Tensor& x, DType type, bool powers_of_two, ScaleBlock block,
+                            ByteOrder order);
 at::Tensor from_bytes(const ScaledBytes& x, at::ScalarType type);
 at::Tensor scaled_mm(const ScaledBytes& a, const ScaledBytes& b, bool fast);
 

@@ -203,8 +203,7 @@ ScaledBytes to_bytes(const Tensor& of, const Tensor& scales, DType type, ScaleBl
 
 ScaledBytes to_scaled_bytes(const Tensor& x, DType type, bool powers_of_two, ScaleBlock block,
                             ByteOrder order) {
-  if (!x.is_cpu() && order == ByteOrder::rows)
-    if (const auto rows = on_device::rounded_rows(x, type, powers_of_two, block)) return *rows;
+  if (!x.is_cpu()) return on_device::to_scaled_bytes(x, type, powers_of_two, block, order);
   const Tensor scales = scales_for(largest_magnitudes(x, block), type, powers_of_two);
   return to_bytes(x, scales, type, block, order);
 }
@@ -230,7 +229,11 @@ Tensor from_bytes(const ScaledBytes& x, at::ScalarType type) {
 }
 
 ScaledBytes transposed(const ScaledBytes& x) {
-  return {x.bytes.t(), x.scales.t(), x.type, {x.block.columns, x.block.rows}};
+  return {x.bytes.t(),
+          x.scales.t(),
+          x.type,
+          {x.block.columns, x.block.rows},
+          x.inverses.defined() ? x.inverses.t() : x.inverses};
 }
 
 Tensor scaled_mm(const ScaledBytes& a, const ScaledBytes& b, bool fast) {

@@ -37,8 +37,10 @@ const Backend shape_table{
     .block_squares = &device::square_sums,
     .exact_squares = &device::exact_words,
     .largest_of_lines = &device::line_magnitudes,
-    .float8_scales = [](const at::Tensor& largest, DType,
-                        bool) { return device::float8_scales(largest); },
+    .float8_scales =
+        [](const at::Tensor& largest, DType, bool) {
+          return device::float8_scales(largest, largest.size(0), largest.size(1));
+        },
     .float8_bytes = [](const at::Tensor& x, const at::Tensor&, DType,
                        ByteOrder order) { return device::float8_bytes(x, order); },
     .float8_rows = [](const at::Tensor& x, DType type,

@@ -27,6 +27,7 @@ struct ScaledBytes {
   at::Tensor scales;  ///< float32
   DType type;         ///< f8e4m3 or f8e5m2
   ScaleBlock block;
+  at::Tensor inverses = {};  ///< 1 / scales, where a kernel has made them
 };
 
 /// The largest magnitude in each block of `x` [m, n], as [blocks of rows, blocks of columns] of the

@@ -159,14 +159,15 @@ at::Tensor largest_of_lines(const at::Tensor& x, ScaledLines lines) {
   return largest;
 }
 
-at::Tensor float8_scales(const at::Tensor& largest, DType type, bool powers_of_two) {
-  const at::Tensor scales = device::float8_scales(largest);
+Float8Scales float8_scales(const at::Tensor& largest, DType type, bool powers_of_two) {
+  const Float8Scales made = device::float8_scales(largest, largest.size(0), largest.size(1));
   const auto launch = [&]<class C>(C) {
-    device::float8_scales(const_pointer<C>(largest), pointer<float>(scales), largest.numel(),
-                          largest_number(type), powers_of_two, stream_of(largest));
+    device::float8_scales(const_pointer<C>(largest), pointer<float>(made.scales),
+                          pointer<float>(made.inverses), largest.numel(), largest_number(type),
+                          powers_of_two, stream_of(largest));
   };
   largest.scalar_type() == at::kDouble ? launch(double{}) : launch(float{});
-  return scales;
+  return made;
 }
 
 at::Tensor float8_bytes(const at::Tensor& x, const at::Tensor& scales, DType type,
@@ -186,7 +187,8 @@ ScaledBytes float8_rows(const at::Tensor& x, DType type, bool powers_of_two) {
   with_type(x.scalar_type(), [&]<class T>(T) {
     device::float8_rows(Rows<const T>{const_pointer<T>(x), x.stride(0)}, type == DType::f8e5m2,
                         powers_of_two, pointer<float>(result.scales),
-                        pointer<std::uint8_t>(result.bytes), {x.size(0), x.size(1)}, stream_of(x));
+                        pointer<float>(result.inverses), pointer<std::uint8_t>(result.bytes),
+                        {x.size(0), x.size(1)}, stream_of(x));
   });
   return result;
 }

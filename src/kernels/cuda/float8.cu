@@ -31,8 +31,8 @@ constexpr int held_packs = 8;
 
 /// Largest magnitude, scale and bytes of each row.
 template <class Format, int size, class T>
-void round_rows(Rows<const T> x, bool powers_of_two, float* scales, std::uint8_t* bytes,
-                Extent extent, cudaStream_t stream) {
+void round_rows(Rows<const T> x, bool powers_of_two, float* scales, float* inverses,
+                std::uint8_t* bytes, Extent extent, cudaStream_t stream) {
   using Bits = MagnitudeBits<T>;
   const auto body = [=] __device__(std::int64_t row, unsigned char* shared) {
     constexpr std::int64_t step = threads_per_block * size;
@@ -54,7 +54,7 @@ void round_rows(Rows<const T> x, bool powers_of_two, float* scales, std::uint8_t
     }
     most = reduce_block(most, reinterpret_cast<Bits*>(shared), Larger{});
     const float scale = scale_for(bits_as<Compute<T>>(most), Format::largest, powers_of_two);
-    if (threadIdx.x == 0) scales[row] = scale;
+    if (threadIdx.x == 0) scales[row] = scale, inverses[row] = 1 / scale;
     const auto write = [&](std::int64_t i, const Pack<T, size>& pack) {
       float scaled[size];
       for (int k = 0; k < size; ++k) scaled[k] = static_cast<float>(wide(pack.items[k]) * scale);
@@ -70,13 +70,13 @@ void round_rows(Rows<const T> x, bool powers_of_two, float* scales, std::uint8_t
       write(i, load<size>(data + i));
     __syncthreads();
   };
-  launch(
-      {"float8_rows",
-       extent.rows,
-       sizeof(Bits) * 32,
-       stream,
-       {reads(x, extent), writes(scales, extent.rows), writes(bytes, extent.rows * extent.width)}},
-      body);
+  launch({"float8_rows",
+          extent.rows,
+          sizeof(Bits) * 32,
+          stream,
+          {reads(x, extent), writes(scales, extent.rows), writes(inverses, extent.rows),
+           writes(bytes, extent.rows * extent.width)}},
+         body);
 }
 
 /// Of a tile: 128 rows of 64 columns; in shared memory its columns are tile_pitch bytes apart, so
@@ -171,12 +171,12 @@ void float8_bytes(Rows<const T> x, const float* scales, int step, Float8Bytes ho
 
 template <class T>
 void float8_rows(Rows<const T> x, bool has_infinities, bool powers_of_two, float* scales,
-                 std::uint8_t* bytes, Extent extent, cudaStream_t stream) {
+                 float* inverses, std::uint8_t* bytes, Extent extent, cudaStream_t stream) {
   constexpr int size = pack_size<T>;
   const auto round = [&]<class Format>(Format) {
     rows_fit(size, extent.width, x)
-        ? round_rows<Format, size>(x, powers_of_two, scales, bytes, extent, stream)
-        : round_rows<Format, 1>(x, powers_of_two, scales, bytes, extent, stream);
+        ? round_rows<Format, size>(x, powers_of_two, scales, inverses, bytes, extent, stream)
+        : round_rows<Format, 1>(x, powers_of_two, scales, inverses, bytes, extent, stream);
   };
   has_infinities ? round(E5m2{}) : round(E4m3{});
 }
@@ -184,7 +184,8 @@ void float8_rows(Rows<const T> x, bool has_infinities, bool powers_of_two, float
 #define TESSERA_INSTANTIATE(T)                                                                     \
   template void float8_bytes(Rows<const T>, const float*, int, Float8Bytes, std::uint8_t*, Extent, \
                              cudaStream_t);                                                        \
-  template void float8_rows(Rows<const T>, bool, bool, float*, std::uint8_t*, Extent, cudaStream_t);
+  template void float8_rows(Rows<const T>, bool, bool, float*, float*, std::uint8_t*, Extent,      \
+                            cudaStream_t);
 TESSERA_FOR_TYPES(TESSERA_INSTANTIATE)
 
 }  // namespace tessera::kernels::device

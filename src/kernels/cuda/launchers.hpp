@@ -63,14 +63,15 @@ void exact_squares(const T* values, std::int64_t count, std::int64_t* words, cud
 template <class T>
 void largest_magnitudes(Rows<const T> x, MagnitudeBits<T>* largest, ScaledLines lines,
                         Extent extent, cudaStream_t stream);
-/// See scales_for of scaled_bytes.hpp; `most` is the format's largest number.
+/// See scales_for of scaled_bytes.hpp; `most` is the format's largest number. inverses = 1 /
+/// scales.
 template <class C>
-void float8_scales(const C* largest, float* scales, std::int64_t count, double most,
-                   bool powers_of_two, cudaStream_t stream);
+void float8_scales(const C* largest, float* scales, float* inverses, std::int64_t count,
+                   double most, bool powers_of_two, cudaStream_t stream);
 /// Scales of the rows and their bytes in one pass: the bits of the three launchers around.
 template <class T>
 void float8_rows(Rows<const T> x, bool has_infinities, bool powers_of_two, float* scales,
-                 std::uint8_t* bytes, Extent extent, cudaStream_t stream);
+                 float* inverses, std::uint8_t* bytes, Extent extent, cudaStream_t stream);
 /// Line i, a row or where transposed a column, has scales[i * step]. bytes [rows, width], or
 /// transposed [width, rows].
 template <class T>

@@ -89,22 +89,25 @@ void largest_magnitudes(Rows<const T> x, MagnitudeBits<T>* largest, ScaledLines 
 }
 
 template <class C>
-void float8_scales(const C* largest, float* scales, std::int64_t count, double most,
-                   bool powers_of_two, cudaStream_t stream) {
+void float8_scales(const C* largest, float* scales, float* inverses, std::int64_t count,
+                   double most, bool powers_of_two, cudaStream_t stream) {
   launch({"float8_scales",
           (count + threads_per_block - 1) / threads_per_block,
           0,
           stream,
-          {reads(largest, count), writes(scales, count)}},
+          {reads(largest, count), writes(scales, count), writes(inverses, count)}},
          [=] __device__(std::int64_t block, unsigned char*) {
            const std::int64_t i = block * threads_per_block + threadIdx.x;
            if (i >= count) return;
-           scales[i] = scale_for(largest[i], most, powers_of_two);
+           const float scale = scale_for(largest[i], most, powers_of_two);
+           scales[i] = scale;
+           inverses[i] = 1 / scale;
          });
 }
 
-template void float8_scales(const float*, float*, std::int64_t, double, bool, cudaStream_t);
-template void float8_scales(const double*, float*, std::int64_t, double, bool, cudaStream_t);
+template void float8_scales(const float*, float*, float*, std::int64_t, double, bool, cudaStream_t);
+template void float8_scales(const double*, float*, float*, std::int64_t, double, bool,
+                            cudaStream_t);
 #define TESSERA_INSTANTIATE(T)                                                            \
   template void largest_magnitudes(Rows<const T>, MagnitudeBits<T>*, ScaledLines, Extent, \
                                    cudaStream_t);

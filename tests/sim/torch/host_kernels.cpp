@@ -154,14 +154,16 @@ Tensor largest_of_lines(const Tensor& x, ScaledLines lines) {
   return largest;
 }
 
-Tensor float8_scales(const Tensor& largest, DType type, bool powers_of_two) {
-  const Tensor scales = kernels::device::float8_scales(largest);
+kernels::Float8Scales float8_scales(const Tensor& largest, DType type, bool powers_of_two) {
+  const kernels::Float8Scales made =
+      kernels::device::float8_scales(largest, largest.size(0), largest.size(1));
   HostKernel kernel("float8_scales", largest);
-  kernel.issue(
-      [largest = kernel.reads(largest), type, powers_of_two, scales = kernel.writes(scales)] {
-        scales.copy_(kernels::scales_for(largest, type, powers_of_two));
-      });
-  return scales;
+  kernel.issue([largest = kernel.reads(largest), type, powers_of_two,
+                scales = kernel.writes(made.scales), inverses = kernel.writes(made.inverses)] {
+    scales.copy_(kernels::scales_for(largest, type, powers_of_two));
+    inverses.copy_(scales.reciprocal());
+  });
+  return made;
 }
 
 Tensor float8_bytes(const Tensor& x, const Tensor& scales, DType type, kernels::ByteOrder order) {
@@ -180,11 +182,12 @@ kernels::ScaledBytes float8_rows(const Tensor& x, DType type, bool powers_of_two
   const kernels::ScaledBytes result = kernels::device::float8_rows(x, type);
   HostKernel kernel("float8_rows", x);
   kernel.issue([x = kernel.reads(x), type, powers_of_two, bytes = kernel.writes(result.bytes),
-                scales = kernel.writes(result.scales)] {
+                scales = kernel.writes(result.scales), inverses = kernel.writes(result.inverses)] {
     const kernels::ScaledBytes made =
         kernels::to_scaled_bytes(x, type, powers_of_two, {1, kernels::ScaleBlock::whole});
     bytes.copy_(made.bytes);
     scales.copy_(made.scales);
+    inverses.copy_(scales.reciprocal());
   });
   return result;
 }

@@ -107,6 +107,7 @@ TEST(DeviceScaledBytes, TakeManyRowsAndColumns) {
           const ScaledBytes once =
               to_scaled_bytes(on_test_device(x), DType::f8e4m3, true, block, order);
           expect_bits(once.scales, scales);
+          if (once.inverses.defined()) expect_bits(once.inverses, scales.reciprocal());
           expect_bytes(once.bytes, made.bytes.cpu(), DType::f8e4m3);
         }
 }
