@@ -37,9 +37,14 @@ inline at::Tensor line_magnitudes(const at::Tensor& x, ScaledLines lines) {
       x.options().dtype(compute_type(x)));
 }
 
+/// Both begin at a multiple of 16 bytes: cuBLASLt reads them so.
 inline Float8Scales float8_scales(const at::Tensor& of, std::int64_t rows, std::int64_t columns) {
-  const at::Tensor both = at::empty({2, rows, columns}, of.options().dtype(at::kFloat));
-  return {both.select(0, 0), both.select(0, 1)};
+  const std::int64_t count = rows * columns, padded = (count + 3) / 4 * 4;
+  const at::Tensor both = at::empty({2, padded}, of.options().dtype(at::kFloat));
+  const auto part = [&](std::int64_t i) {
+    return both[i].narrow(0, 0, count).view({rows, columns});
+  };
+  return {part(0), part(1)};
 }
 
 /// x in bytes [m, n]; with the order of columns, a transposed view.

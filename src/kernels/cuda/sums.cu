@@ -204,9 +204,7 @@ void exact_squares(const T* values, std::int64_t count, std::int64_t* words, cud
            for (int i = threadIdx.x; i < fixed_point::word_count; i += blockDim.x) {
              if (digits.words[i] != 0)
                atomicAdd(reinterpret_cast<Word*>(words) + i, digits.words[i]);
-             digits.words[i] = 0;
            }
-           __syncthreads();
          });
 }
 

@@ -20,6 +20,11 @@ void expect_scales(const Tensor& a, const Tensor& b, const Tensor& of_a, const T
                    at::ScalarType out) {
   TORCH_CHECK(of_a.scalar_type() == at::kFloat && of_b.scalar_type() == at::kFloat,
               "Both scale_a and scale_b must be float (fp32) tensors");
+  const auto aligned = [](const Tensor& x) {
+    return reinterpret_cast<std::uintptr_t>(x.const_data_ptr()) % 16 == 0;
+  };
+  TORCH_CHECK(aligned(of_a) && aligned(of_b),
+              "CUDA error: CUBLAS_STATUS_NOT_SUPPORTED: scales begin at no multiple of 16 bytes");
   if (of_a.numel() == 1 && of_b.numel() == 1) return;
   TORCH_CHECK(of_a.dim() == 2 && of_a.size(0) == a.size(0) && of_a.size(1) == 1 &&
                   of_b.dim() == 2 && of_b.size(0) == 1 && of_b.size(1) == b.size(1) &&
