@@ -14,7 +14,7 @@ first_hour.sh [--part LETTER]... [--only REGEX] [--together] [--seconds N] [--ou
   --seconds N       the longest time of a part (default: 540)
   --out DIR         logs and results.jsonl, one line for each measurement (default: ./first-hour)
   --device sim      tries the script on the simulated GPU, with tiny sizes; speeds mean nothing
-  --programs DIR    where the programs are (default: .device/bin, which pack.sh fills, or build-cuda)
+  --programs DIR    where the programs are (default: .device/bin, which pack.sh packs, or build-cuda)
   --again           also runs what has passed
 TEXT
 }
@@ -37,6 +37,9 @@ while [ $# -gt 0 ]; do
   shift
 done
 [[ $device =~ ^(cuda|sim)$ ]] || { echo "--device is cuda or sim, not '$device'" >&2; exit 2; }
+if [ $device = cuda ] && [ ! -e "$root/.device" ] && [ -e "$root/.device-packed" ]; then
+  tar -C "$root" -xJf "$root/.device-packed/device.tar.xz" || exit 3
+fi
 if [ $device = cuda ] && [ -e "$root/.device/env.sh" ]; then . "$root/.device/env.sh" || exit 3; programs+=("$root/.device/bin"); fi
 [ ${#programs[@]} -gt 0 ] || programs=("$root/build-cuda/bin" "$root/build-cuda/tests")
 mkdir -p "$out" && out=$(realpath "$out") || exit 2

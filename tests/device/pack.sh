@@ -1,18 +1,18 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
 # Packs what first_hour.sh needs to run on a machine that has CUDA 13 and PyTorch, but no Open MPI, HDF5 or network.
-#   tests/device/pack.sh [BUILD] [--sanitizer VERSION] [--nccl VERSION]
+#   tests/device/pack.sh [BUILD] [--sanitizer VERSION] [--nccl VERSION] [--gpu ARCHITECTURE]
 # BUILD: a build with TESSERA_WITH_CUDA and TESSERA_WITH_NCCL (default: build-cuda). --sanitizer takes compute-sanitizer along (the
-# wheel nvidia-cuda-sanitizer-api), --nccl another NCCL (nvidia-nccl-cu13): several ranks on one GPU need 2.30. .device gets the
-# programs, Debian's shared libraries that they need, and an Open MPI of its own. If that is more than 60 MiB, pieces of at most
-# 60 MiB lie in .device-1 ... .device-COUNT: copy each into the checkout there and run `.device-N/join.sh COUNT`.
-# first_hour.sh finds .device by itself.
+# wheel nvidia-cuda-sanitizer-api), --nccl another NCCL (nvidia-nccl-cu13), with the kernels of one architecture (default: 90, H100
+# and H200): several ranks on one GPU need 2.30. .device gets the programs, Debian's shared libraries that they need, and an Open MPI
+# of its own; .device-packed/device.tar.xz is all of it in some 32 MiB. first_hour.sh there takes either.
 set -euo pipefail
 root=$(realpath "$(dirname "${BASH_SOURCE[0]}")/../..")
-build=$root/build-cuda sanitizer='' nccl='' out=$root/.device limit=$((60 << 20))
+build=$root/build-cuda sanitizer='' nccl='' gpu=90 out=$root/.device packed=$root/.device-packed
 while [ $# -gt 0 ]; do
   case $1 in
     --sanitizer) sanitizer=${2:?--sanitizer needs a version}; shift ;;
+    --gpu) gpu=${2:?--gpu needs an architecture, as 90}; shift ;;
     --nccl) nccl=${2:?--nccl needs a version}; shift ;;
     -*) echo "unknown argument '$1'" >&2; exit 2 ;;
     *) build=$(realpath "$1") ;;
@@ -27,7 +27,7 @@ programs=(); for name in "${names[@]}"; do
 done
 command -v mpirun >/dev/null && command -v orted >/dev/null || { echo "no Open MPI (mpirun, orted) to pack" >&2; exit 3; }
 
-rm -rf "$out" "$root"/.device-[0-9]*
+rm -rf "$out" "$packed"
 mkdir -p "$out"/{bin,lib} "$out"/openmpi/{bin,lib/openmpi,lib/pmix,share,etc}
 cp "${programs[@]}" "$build/libexec/tessera/tessera-tensors" "$out/bin/"
 cp "$(realpath "$(command -v mpirun)")" "$out/openmpi/bin/mpirun"
@@ -60,7 +60,7 @@ tessera_device() {
   export OPAL_PREFIX=$device/openmpi OPAL_PKGLIBDIR=$device/openmpi/lib/openmpi OPAL_LIBDIR=$device/openmpi/lib OPAL_BINDIR=$device/openmpi/bin
   export OPAL_DATADIR=$device/openmpi/share OPAL_PKGDATADIR=$device/openmpi/share/openmpi OPAL_SYSCONFDIR=$device/openmpi/etc
   export PMIX_PKGLIBDIR=$device/openmpi/lib/pmix
-  export PATH=$device/bin:$device/openmpi/bin:$PATH
+  export PATH=$device/bin:$device/openmpi/bin:$PATH:/usr/local/cuda/bin
   export LD_LIBRARY_PATH=$device/lib:$site/torch/lib:$libraries/usr/local/cuda/lib64:/usr/local/nvidia/lib64${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH}
   # An RPATH of libtorch_cuda.so comes before LD_LIBRARY_PATH: another NCCL must be preloaded.
   if [ -e "$device/nccl" ]; then export LD_PRELOAD=$device/nccl/libnccl.so.2; fi
@@ -81,28 +81,8 @@ if [ -n "$sanitizer" ]; then
 fi
 if [ -n "$nccl" ]; then
   wheel nvidia-nccl-cu13 "$nccl"
-  mkdir "$out/nccl" && cp -L "$wheel"/nvidia/nccl/lib/libnccl.so.2 "$out/nccl/"
+  mkdir "$out/nccl" && "$root/tests/device/cut_nccl.py" "$wheel/nvidia/nccl/lib/libnccl.so.2" "$out/nccl/libnccl.so.2" "$gpu"
+  strip --strip-unneeded "$out/nccl/libnccl.so.2"
 fi
-bytes=$(du -sb "$out" | cut -f1)
-echo "packed $((bytes >> 20)) MiB into .device"
-[ "$bytes" -gt $limit ] || exit 0
-
-# Pieces: one archive, cut; each piece brings the script that joins them.
-tar -C "$root" -czf "$root/.device.tar.gz" .device
-split -b $limit -d -a 1 --numeric-suffixes=1 "$root/.device.tar.gz" "$root/.device.piece."
-rm "$root/.device.tar.gz"
-for piece in "$root"/.device.piece.*; do
-  folder=$root/.device-${piece##*.}; mkdir "$folder"; mv "$piece" "$folder/piece"
-  cat >"$folder/join.sh" <<'JOIN'
-#!/usr/bin/env bash
-# Keeps this piece on the machine with the GPU: join.sh COUNT; with the last one, unpacks .device into this checkout.
-set -euo pipefail
-here=$(dirname "$(realpath "$0")") store=${TMPDIR:-/tmp}/tessera-device; mkdir -p "$store"
-cp "$here/piece" "$store/${here##*-}"
-[ "$(ls "$store" | wc -l)" -ge "$1" ] || exit 0
-cat $(ls -v "$store"/*) | tar -C "$(dirname "$here")" -xzf -
-rm -r "$store"
-JOIN
-  chmod +x "$folder/join.sh"
-done
-echo "which is more than 60 MiB: $(ls -d "$root"/.device-[0-9]* | wc -l) packed pieces in .device-1, .device-2, ..."
+mkdir "$packed" && tar -C "$root" -cf - .device | xz -T0 >"$packed/device.tar.xz"
+echo "packed $(($(du -sb "$out" | cut -f1) >> 20)) MiB into $(($(stat -c %s "$packed/device.tar.xz") >> 20)) MiB of .device-packed"
