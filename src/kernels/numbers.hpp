@@ -45,6 +45,8 @@ TESSERA_HD float reciprocal(float a) {
   return __fdividef(1.0F, a);
 }  // within 2 units; a division takes 8 instructions
 TESSERA_HD double reciprocal(double a) { return 1.0 / a; }
+TESSERA_HD float inverse_root(float a) { return ::rsqrtf(a); }  // within 2 units
+TESSERA_HD double inverse_root(double a) { return 1 / ::sqrt(a); }
 #else
 #if defined(__FMA__) || defined(__aarch64__)
 TESSERA_HD float fma(float a, float b, float c) { return __builtin_fmaf(a, b, c); }
@@ -55,6 +57,8 @@ TESSERA_HD double fma(double a, double b, double c) { return a * b + c; }
 #endif
 TESSERA_HD float square_root(float a) { return __builtin_sqrtf(a); }
 TESSERA_HD double square_root(double a) { return __builtin_sqrt(a); }
+TESSERA_HD float inverse_root(float a) { return 1 / square_root(a); }
+TESSERA_HD double inverse_root(double a) { return 1 / square_root(a); }
 TESSERA_HD float reciprocal(float a) { return 1.0F / a; }
 TESSERA_HD double reciprocal(double a) { return 1.0 / a; }
 #endif

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Element kernels and the rotary embedding on the device: threads over packs of 16 bytes.
+#include <algorithm>
 #include <utility>
 
 #include "cuda/launch.cuh"
@@ -107,29 +108,41 @@ __device__ Pack<T, size> turned(const Pack<T, size>& v, const Compute<T>* cos,
   return result;
 }
 
+/// A block takes one token, or as many as there are threads for: what depends on the token alone is
+/// found once, and few threads divide.
 template <int size, bool aligned, class T>
 void rotate(const RopeParts<T>& all, const Compute<T>* cos, const Compute<T>* sin, Compute<T> sign,
             cudaStream_t stream) {
   std::int64_t width = 0;
   for (int k = 0; k < all.count; ++k) width += all.parts[k].heads * all.head_dim;
-  const auto body = [=] __device__(std::int64_t row, std::int64_t i) {
-    int k = 0;
-    for (; i >= all.parts[k].heads * all.head_dim; ++k) i -= all.parts[k].heads * all.head_dim;
-    const RopeHeads<T>& part = all.parts[k];
+  const int packs = static_cast<int>(width / size),
+            head_packs = static_cast<int>(all.head_dim / size);
+  const int lanes = packs < threads_per_block ? std::max(packs, 1) : threads_per_block;
+  const int tokens = threads_per_block / lanes;
+  const std::int64_t rows = all.sequences * all.positions;
+  const auto body = [=] __device__(std::int64_t block, unsigned char*) {
+    const int token = static_cast<int>(threadIdx.x) / lanes;
+    const std::int64_t row = block * tokens + token;
+    if (token >= tokens || row >= rows) return;
     const auto [sequence, position] = divided(row, all.positions);
-    const std::int64_t angle = (position * all.head_dim + divided(i, all.head_dim).remainder) / 2;
-    const auto v =
-        load<size, aligned>(part.x + sequence * part.x_sequence + position * part.x_position + i);
-    T* const to = part.y + sequence * part.y_sequence + position * part.y_position + i;
-    store<size, aligned>(to,
-                         part.turns ? turned<size, aligned>(v, cos + angle, sin + angle, sign) : v);
+    const std::int64_t angles = position * all.head_dim / 2;
+    for (int pack = static_cast<int>(threadIdx.x) - token * lanes; pack < packs; pack += lanes) {
+      int k = 0;
+      std::int64_t i = std::int64_t{pack} * size;
+      for (; i >= all.parts[k].heads * all.head_dim; ++k) i -= all.parts[k].heads * all.head_dim;
+      const RopeHeads<T>& part = all.parts[k];
+      const std::int64_t angle = angles + pack % head_packs * (size / 2);
+      const auto v =
+          load<size, aligned>(part.x + sequence * part.x_sequence + position * part.x_position + i);
+      T* const to = part.y + sequence * part.y_sequence + position * part.y_position + i;
+      store<size, aligned>(
+          to, part.turns ? turned<size, aligned>(v, cos + angle, sin + angle, sign) : v);
+    }
   };
   std::vector<Operand> operands = rope_operands(all);
-  const std::int64_t angles = all.positions * all.head_dim / 2;
-  operands.push_back(reads(cos, angles));
-  operands.push_back(reads(sin, angles));
-  for_packs<size>("rope", {all.sequences * all.positions, width}, stream, std::move(operands),
-                  body);
+  operands.push_back(reads(cos, all.positions * all.head_dim / 2));
+  operands.push_back(reads(sin, all.positions * all.head_dim / 2));
+  launch({"rope", (rows + tokens - 1) / tokens, 0, stream, std::move(operands)}, body);
 }
 
 /// Whether all heads can be moved `size` elements at a time.

@@ -26,57 +26,74 @@ void bytes_by_rows(Rows<const T> x, const float* scales, int step, std::uint8_t*
          });
 }
 
-/// A thread's packs of a row; wider rows are read twice.
-constexpr int held_packs = 8;
-
-/// Largest magnitude, scale and bytes of each row.
-template <class Format, int size, class T>
+/// Largest magnitude, scale and bytes of each row. A thread holds `held` packs of it; what is
+/// beyond is read twice. One thread divides for all.
+template <class Format, int size, int held, class T>
 void round_rows(Rows<const T> x, bool powers_of_two, float* scales, float* inverses,
                 std::uint8_t* bytes, Extent extent, cudaStream_t stream) {
   using Bits = MagnitudeBits<T>;
   const auto body = [=] __device__(std::int64_t row, unsigned char* shared) {
     constexpr std::int64_t step = threads_per_block * size;
     const T* const data = x.data + row * x.stride;
-    Pack<T, size> held[held_packs] = {};
+    Pack<T, size> packs[held] = {};
     Bits most = 0;
 #pragma unroll
-    for (int p = 0; p < held_packs; ++p) {
+    for (int p = 0; p < held; ++p) {
       const std::int64_t i = p * step + threadIdx.x * size;
       if (i >= extent.width) break;
-      held[p] = load<size>(data + i);
+      packs[p] = load<size>(data + i);
     }
 #pragma unroll
-    for (int p = 0; p < held_packs; ++p)
-      for (int k = 0; k < size; ++k) most = Larger{}(most, magnitude(held[p].items[k]));
-    for (std::int64_t i = held_packs * step + threadIdx.x * size; i < extent.width; i += step) {
+    for (int p = 0; p < held; ++p)
+      for (int k = 0; k < size; ++k) most = Larger{}(most, magnitude(packs[p].items[k]));
+    for (std::int64_t i = held * step + threadIdx.x * size; i < extent.width; i += step) {
       const auto pack = load<size>(data + i);
       for (int k = 0; k < size; ++k) most = Larger{}(most, magnitude(pack.items[k]));
     }
     most = reduce_block(most, reinterpret_cast<Bits*>(shared), Larger{});
-    const float scale = scale_for(bits_as<Compute<T>>(most), Format::largest, powers_of_two);
-    if (threadIdx.x == 0) scales[row] = scale, inverses[row] = 1 / scale;
+    auto* const of_row = reinterpret_cast<float*>(shared + sizeof(Bits) * 32);
+    if (threadIdx.x == 0) {
+      *of_row = scale_for(bits_as<Compute<T>>(most), Format::largest, powers_of_two);
+      scales[row] = *of_row;
+      inverses[row] = 1 / *of_row;
+    }
+    __syncthreads();
+    const float scale = *of_row;
     const auto write = [&](std::int64_t i, const Pack<T, size>& pack) {
       float scaled[size];
       for (int k = 0; k < size; ++k) scaled[k] = static_cast<float>(wide(pack.items[k]) * scale);
       store<size>(bytes + row * extent.width + i, bytes_of<Format>(scaled));
     };
 #pragma unroll
-    for (int p = 0; p < held_packs; ++p) {
+    for (int p = 0; p < held; ++p) {
       const std::int64_t i = p * step + threadIdx.x * size;
       if (i >= extent.width) break;
-      write(i, held[p]);
+      write(i, packs[p]);
     }
-    for (std::int64_t i = held_packs * step + threadIdx.x * size; i < extent.width; i += step)
+    for (std::int64_t i = held * step + threadIdx.x * size; i < extent.width; i += step)
       write(i, load<size>(data + i));
     __syncthreads();
   };
   launch({"float8_rows",
           extent.rows,
-          sizeof(Bits) * 32,
+          sizeof(Bits) * 32 + sizeof(float),
           stream,
           {reads(x, extent), writes(scales, extent.rows), writes(inverses, extent.rows),
            writes(bytes, extent.rows * extent.width)}},
          body);
+}
+
+template <class Format, int size, class T>
+void round_rows(Rows<const T> x, bool powers_of_two, float* scales, float* inverses,
+                std::uint8_t* bytes, Extent extent, cudaStream_t stream) {
+  const std::int64_t packs =
+      (extent.width + threads_per_block * size - 1) / (threads_per_block * size);
+  if (packs <= 2)
+    round_rows<Format, size, 2>(x, powers_of_two, scales, inverses, bytes, extent, stream);
+  else if (packs <= 4)
+    round_rows<Format, size, 4>(x, powers_of_two, scales, inverses, bytes, extent, stream);
+  else
+    round_rows<Format, size, 8>(x, powers_of_two, scales, inverses, bytes, extent, stream);
 }
 
 /// Of a tile: 128 rows of 64 columns; in shared memory its columns are tile_pitch bytes apart, so

@@ -58,6 +58,7 @@ template <int size, int held, class T>
 void forward_held(const NormInput<T>& in, const T* weight, T* y, Compute<T>* rstd, Extent extent,
                   double eps, cudaStream_t stream) {
   using C = Compute<T>;
+  const C per_width = 1 / C(extent.width);
   const auto body = [=] __device__(std::int64_t row, unsigned char* shared) {
     const std::int64_t begin = row * extent.width;
     Pack<T, size> values[held] = {}, w[held];
@@ -73,7 +74,7 @@ void forward_held(const NormInput<T>& in, const T* weight, T* y, Compute<T>* rst
       for (int k = 0; k < size; ++k)
         squares = fma(wide(values[p].items[k]), wide(values[p].items[k]), squares);
     squares = sum_over_block(squares, reinterpret_cast<C*>(shared), 0);
-    const C root = 1 / square_root(squares / C(extent.width) + C(eps));
+    const C root = inverse_root(fma(squares, per_width, C(eps)));
     if (threadIdx.x == 0) rstd[row] = root;
 #pragma unroll
     for (int p = 0; p < held; ++p) {
@@ -105,6 +106,7 @@ void backward_held(const NormGradient<T>& gradient, const T* x, const T* weight,
   using C = Compute<T>;
   const std::int64_t rows = rows_per_block(extent.width), width = extent.width;
   const std::int64_t blocks = (extent.rows + rows - 1) / rows, count = extent.rows * width;
+  const C per_width = 1 / C(width);
   const auto body = [=] __device__(std::int64_t block, unsigned char* shared) {
     const std::int64_t first = block * rows;
     const std::int64_t last = first + rows < extent.rows ? first + rows : extent.rows;
@@ -123,7 +125,7 @@ void backward_held(const NormGradient<T>& gradient, const T* x, const T* weight,
         for (int k = 0; k < size; ++k)
           dot = fma(wide(d[p].items[k]) * wide(w[p].items[k]), wide(v[p].items[k]), dot);
       dot = sum_over_block(dot, reinterpret_cast<C*>(shared), row);
-      const C root = rstd[row], projection = root * root * root * dot / C(width);
+      const C root = rstd[row], projection = root * root * root * dot * per_width;
 #pragma unroll
       for (int p = 0; p < held; ++p) {
         Pack<T, size> result;

@@ -48,6 +48,7 @@ void forward_narrow(const NormInput<T>& in, const T* weight, T* y, Compute<T>* r
   using C = Compute<T>;
   const int lanes = lanes_of<size>(extent.width), groups = threads_per_block / lanes;
   const std::int64_t rows = groups * forward_rows, count = extent.rows * extent.width;
+  const C per_width = 1 / C(extent.width);
   const auto body = [=] __device__(std::int64_t block, unsigned char*) {
     const int lane = threadIdx.x % lanes;
     const std::int64_t first = block * rows + threadIdx.x / lanes, column = lane * size;
@@ -69,7 +70,7 @@ void forward_narrow(const NormInput<T>& in, const T* weight, T* y, Compute<T>* r
       for (int k = 0; k < size; ++k)
         squares = fma(wide(values[r].items[k]), wide(values[r].items[k]), squares);
       squares = sum_over(squares, lanes);
-      const C root = 1 / square_root(squares / C(extent.width) + C(eps));
+      const C root = inverse_root(fma(squares, per_width, C(eps)));
       if (!there) continue;
       if (lane == 0) rstd[row] = root;
       Pack<T, size> result;
@@ -112,6 +113,7 @@ void backward_narrow(const NormGradient<T>& gradient, const T* x, const T* weigh
   const int lanes = lanes_of<size>(extent.width), groups = threads_per_block / lanes;
   const std::int64_t rows = rows_per_block(extent.width), count = extent.rows * extent.width;
   const std::int64_t blocks = (extent.rows + rows - 1) / rows;
+  const C per_width = 1 / C(extent.width);
   const auto body = [=] __device__(std::int64_t block, unsigned char* shared) {
     const std::int64_t column = threadIdx.x % lanes * size;
     const std::int64_t last = block * rows + rows < extent.rows ? block * rows + rows : extent.rows;
@@ -133,7 +135,7 @@ void backward_narrow(const NormGradient<T>& gradient, const T* x, const T* weigh
           dot = fma(wide(d[r].items[k]) * wide(w.items[k]), wide(v[r].items[k]), dot);
         dot = sum_over(dot, lanes);
         if (row >= last || column >= extent.width) continue;
-        const C root = rstd[row], projection = root * root * root * dot / C(extent.width);
+        const C root = rstd[row], projection = root * root * root * dot * per_width;
         Pack<T, size> result;
         for (int k = 0; k < size; ++k) {
           const C xk = wide(v[r].items[k]), dk = wide(d[r].items[k]);
