@@ -72,10 +72,6 @@ Tensor powers_of_two(const Tensor& exponents) {
       .view(at::kFloat);
 }
 
-}  // namespace
-
-namespace {
-
 /// The lines of a block that a kernel knows.
 std::optional<ScaledLines> lines_of(const Tensor& x, ScaleBlock block) {
   const bool down = block.rows >= x.size(0), across = block.columns >= x.size(1);
@@ -85,13 +81,11 @@ std::optional<ScaledLines> lines_of(const Tensor& x, ScaleBlock block) {
   return down && across ? std::optional(ScaledLines::all) : std::nullopt;
 }
 
-Tensor with_rows_of_neighbours(const Tensor& x) { return x.stride(1) == 1 ? x : x.contiguous(); }
-
 }  // namespace
 
 Tensor largest_magnitudes(const Tensor& x, ScaleBlock block) {
   if (const auto lines = lines_of(x, block))
-    return backend_of(x).largest_of_lines(with_rows_of_neighbours(x), *lines);
+    return backend_of(x).largest_of_lines(rows_of(x).tensor, *lines);
   if (x.numel() == 0)
     return at::zeros({blocks_in(x.size(0), block.rows), blocks_in(x.size(1), block.columns)},
                      x.options().dtype(compute_type(x)));
@@ -140,8 +134,8 @@ ScaledBytes to_bytes(const Tensor& x, const Tensor& scales, DType type, ScaleBlo
                      ByteOrder order) {
   const ScaledLines along = order == ByteOrder::rows ? ScaledLines::rows : ScaledLines::columns;
   if (const auto lines = lines_of(x, block); lines && (lines == along || lines == ScaledLines::all))
-    return {backend_of(x).float8_bytes(with_rows_of_neighbours(x), scales, type, order), scales,
-            type, block};
+    return {backend_of(x).float8_bytes(rows_of(x).tensor, scales, type, order), scales, type,
+            block};
   const double most = largest_number(type);
   const Tensor scaled = x.to(compute_type(x)).mul(spread(scales, x, block)).to(at::kFloat);
   const Tensor rounded = scaled.clamp(-most, most).to(scalar_type(type)).contiguous();
@@ -152,7 +146,7 @@ ScaledBytes to_scaled_bytes(const Tensor& x, DType type, bool powers_of_two, Sca
                             ByteOrder order) {
   const auto lines = lines_of(x, block);
   if (lines == ScaledLines::rows && order == ByteOrder::rows)
-    return backend_of(x).float8_rows(with_rows_of_neighbours(x), type, powers_of_two);
+    return backend_of(x).float8_rows(rows_of(x).tensor, type, powers_of_two);
   const Tensor largest = on_device::largest_magnitudes(x, block);
   if (!lines)
     return on_device::to_bytes(x, on_device::scales_for(largest, type, powers_of_two), type, block,

@@ -131,8 +131,6 @@ void for_scaled(const ScaledBytes& x, const Body& body) {
   });
 }
 
-Tensor with_rows(const Tensor& x) { return x.stride(1) == 1 ? x : x.contiguous(); }
-
 void expect_fitting(const Tensor& x, const Tensor& scales, ScaleBlock block) {
   TESSERA_EXPECT(x.dim() == 2 && scales.dim() == 2 && x.device() == scales.device() &&
                      scales.scalar_type() == at::kFloat && scales.is_contiguous() &&
@@ -150,7 +148,7 @@ double largest_number(DType type) {
 Tensor largest_magnitudes(const Tensor& of, ScaleBlock block) {
   TESSERA_EXPECT(of.dim() == 2, "the magnitudes of {} dims", of.dim());
   if (!of.is_cpu()) return on_device::largest_magnitudes(of, block);
-  const Tensor x = with_rows(of);
+  const Tensor x = rows_of(of).tensor;
   return with_type(x.scalar_type(), [&](auto zero) {
     using T = decltype(zero);
     const std::vector<Bits<T>> bits = largest_bits<T>(x, block);
@@ -183,7 +181,7 @@ ScaledBytes to_bytes(const Tensor& of, const Tensor& scales, DType type, ScaleBl
                      ByteOrder order) {
   expect_fitting(of, scales, block);
   if (!of.is_cpu()) return on_device::to_bytes(of, scales, type, block, order);
-  const Tensor x = with_rows(of);
+  const Tensor x = rows_of(of).tensor;
   ScaledBytes result{at::empty(x.sizes(), x.options().dtype(at::kByte)), scales, type, block};
   with_type(x.scalar_type(), [&](auto zero) {
     using T = decltype(zero);

@@ -18,10 +18,8 @@ void bytes_by_rows(Rows<const T> x, const float* scales, int step, std::uint8_t*
            const float scale = scales[row * step];
            for (std::int64_t i = threadIdx.x * size; i < extent.width; i += blockDim.x * size) {
              const auto pack = load<size>(x.data + row * x.stride + i);
-             float scaled[size];
-             for (int k = 0; k < size; ++k)
-               scaled[k] = static_cast<float>(wide(pack.items[k]) * scale);
-             store<size>(bytes + row * extent.width + i, bytes_of<Format>(scaled));
+             store<size>(bytes + row * extent.width + i,
+                         rounded<Format>(pack, [&](int) { return scale; }));
            }
          });
 }
@@ -45,12 +43,12 @@ void round_rows(Rows<const T> x, bool powers_of_two, float* scales, float* inver
     }
 #pragma unroll
     for (int p = 0; p < held; ++p)
-      for (int k = 0; k < size; ++k) most = Larger{}(most, magnitude(packs[p].items[k]));
+      for (int k = 0; k < size; ++k) most = Max{}(most, magnitude(packs[p].items[k]));
     for (std::int64_t i = held * step + threadIdx.x * size; i < extent.width; i += step) {
       const auto pack = load<size>(data + i);
-      for (int k = 0; k < size; ++k) most = Larger{}(most, magnitude(pack.items[k]));
+      for (int k = 0; k < size; ++k) most = Max{}(most, magnitude(pack.items[k]));
     }
-    most = reduce_block(most, reinterpret_cast<Bits*>(shared), Larger{});
+    most = reduce_block(most, reinterpret_cast<Bits*>(shared), Max{});
     auto* const of_row = reinterpret_cast<float*>(shared + sizeof(Bits) * 32);
     if (threadIdx.x == 0) {
       *of_row = scale_for(bits_as<Compute<T>>(most), Format::largest, powers_of_two);
@@ -60,9 +58,8 @@ void round_rows(Rows<const T> x, bool powers_of_two, float* scales, float* inver
     __syncthreads();
     const float scale = *of_row;
     const auto write = [&](std::int64_t i, const Pack<T, size>& pack) {
-      float scaled[size];
-      for (int k = 0; k < size; ++k) scaled[k] = static_cast<float>(wide(pack.items[k]) * scale);
-      store<size>(bytes + row * extent.width + i, bytes_of<Format>(scaled));
+      store<size>(bytes + row * extent.width + i,
+                  rounded<Format>(pack, [&](int) { return scale; }));
     };
 #pragma unroll
     for (int p = 0; p < held; ++p) {
@@ -105,17 +102,14 @@ constexpr int tile_rows = 128, tile_columns = 64, tile_run = 4, tile_pitch = til
 template <class Format, int size, class T>
 __device__ void round_run(const T* from, std::int64_t stride, std::int64_t rows,
                           const float (&scale)[size], unsigned char* words) {
-  Pack<std::uint8_t, size> rounded[tile_run] = {};
+  Pack<std::uint8_t, size> bytes[tile_run] = {};
   for (int r = 0; r < tile_run; ++r) {
     if (r >= rows) break;
-    const auto pack = load<size>(from + r * stride);
-    float scaled[size];
-    for (int k = 0; k < size; ++k) scaled[k] = static_cast<float>(wide(pack.items[k]) * scale[k]);
-    rounded[r] = bytes_of<Format>(scaled);
+    bytes[r] = rounded<Format>(load<size>(from + r * stride), [&](int k) { return scale[k]; });
   }
   for (int k = 0; k < size; ++k) {
     Pack<std::uint8_t, tile_run> word;
-    for (int r = 0; r < tile_run; ++r) word.items[r] = rounded[r].items[k];
+    for (int r = 0; r < tile_run; ++r) word.items[r] = bytes[r].items[k];
     store<tile_run>(words + k * tile_pitch, word);
   }
 }

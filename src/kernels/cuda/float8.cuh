@@ -19,13 +19,6 @@ __device__ MagnitudeBits<T> magnitude(T value) {
   return bits_as<Bits>(v) & static_cast<Bits>(~Bits{0} >> 1);
 }
 
-struct Larger {
-  template <class V>
-  __device__ V operator()(V a, V b) const {
-    return a < b ? b : a;
-  }
-};
-
 /// See scales_for of scaled_bytes.hpp.
 __device__ inline float scale_for(double largest, double most, bool powers_of_two) {
   const auto scale = static_cast<float>(most / (largest < 1e-12 ? 1e-12 : largest));
@@ -55,6 +48,14 @@ __device__ Pack<std::uint8_t, size> bytes_of(const float (&values)[size]) {
   for (int k = 0; k < size; ++k) bytes.items[k] = Format::byte_of(values[k]);
 #endif
   return bytes;
+}
+
+/// Neighbours, each times scale(k), as bytes.
+template <class Format, int size, class T, class Scale>
+__device__ Pack<std::uint8_t, size> rounded(const Pack<T, size>& pack, const Scale& scale) {
+  float scaled[size];
+  for (int k = 0; k < size; ++k) scaled[k] = static_cast<float>(wide(pack.items[k]) * scale(k));
+  return bytes_of<Format>(scaled);
 }
 
 }  // namespace tessera::kernels::device

@@ -3,20 +3,9 @@
 // row.
 #pragma once
 
-#include "cuda/launch.cuh"
+#include "cuda/norm_launch.cuh"
 
 namespace tessera::kernels::device {
-
-/// The sums at `begin`, which are stored, or what is there.
-template <int size, class T>
-__device__ Pack<T, size> summed(const NormInput<T>& in, std::int64_t begin) {
-  auto v = load<size>(in.x + begin);
-  if (in.residual == nullptr) return v;
-  const auto more = load<size>(in.residual + begin);
-  for (int k = 0; k < size; ++k) v.items[k] = narrow<T>(wide(v.items[k]) + wide(more.items[k]));
-  store<size>(in.sum + begin, v);
-  return v;
-}
 
 template <int size, int held>
 bool is_held(std::int64_t width) {
@@ -44,8 +33,7 @@ __device__ void load_row(const T* row, std::int64_t width, Pack<T, size> (&packs
 template <class V>
 __device__ V sum_over_block(V value, V* scratch, std::int64_t turn) {
   constexpr int warps = threads_per_block / 32;
-  for (int offset = 16; offset > 0; offset /= 2)
-    value += __shfl_xor_sync(0xffffffffu, value, offset);
+  value = reduce_warp(value, Add{});
   V* const parts = scratch + turn % 2 * warps;
   if (threadIdx.x % 32 == 0) parts[threadIdx.x / 32] = value;
   __syncthreads();
@@ -87,14 +75,7 @@ void forward_held(const NormInput<T>& in, const T* weight, T* y, Compute<T>* rst
     }
     __syncthreads();
   };
-  const std::int64_t count = extent.rows * extent.width;
-  launch({"rms_norm",
-          extent.rows,
-          sizeof(C) * 32,
-          stream,
-          {reads(in.x, count), reads(in.residual, count), writes(in.sum, count),
-           reads(weight, extent.width), writes(y, count), writes(rstd, extent.rows)}},
-         body);
+  launch_norm(in, weight, y, rstd, extent, extent.rows, sizeof(C) * 32, stream, body);
 }
 
 /// Each thread has its columns for the whole block of rows: their weight gradients add up in row
@@ -105,7 +86,6 @@ void backward_held(const NormGradient<T>& gradient, const T* x, const T* weight,
                    cudaStream_t stream) {
   using C = Compute<T>;
   const std::int64_t rows = rows_per_block(extent.width), width = extent.width;
-  const std::int64_t blocks = (extent.rows + rows - 1) / rows, count = extent.rows * width;
   const C per_width = 1 / C(width);
   const auto body = [=] __device__(std::int64_t block, unsigned char* shared) {
     const std::int64_t first = block * rows;
@@ -147,14 +127,8 @@ void backward_held(const NormGradient<T>& gradient, const T* x, const T* weight,
           dweight[block * width + column_of<size>(p) + k] = sums[p][k];
     __syncthreads();
   };
-  launch(
-      {"rms_norm_backward",
-       blocks,
-       sizeof(C) * 32,
-       stream,
-       {reads(gradient.y, count), reads(gradient.sum, count), reads(x, count), reads(weight, width),
-        reads(rstd, extent.rows), writes(dx, count), writes(dweight, blocks * width)}},
-      body);
+  launch_norm_backward(gradient, x, weight, rstd, dx, dweight, extent, sizeof(C) * 32, stream,
+                       body);
 }
 
 }  // namespace tessera::kernels::device

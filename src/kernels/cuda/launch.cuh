@@ -65,12 +65,20 @@ bool rows_fit(int size, std::int64_t width, Rows<T>... rows) {
   return width % size == 0 && ((rows.stride % size == 0 && is_aligned(rows.data, size)) && ...);
 }
 
+/// `combine` over the values of neighbouring lanes, a power of two of them; every lane gets the
+/// result.
+template <class V, class Combine>
+__device__ V reduce_warp(V value, const Combine& combine, int lanes = 32) {
+  for (int offset = lanes / 2; offset > 0; offset /= 2)
+    value = combine(value, __shfl_xor_sync(0xffffffffu, value, offset));
+  return value;
+}
+
 /// `combine` over the block's values; every thread gets the result. `scratch` holds one value per
 /// warp.
 template <class V, class Combine>
 __device__ V reduce_block(V value, V* scratch, const Combine& combine) {
-  for (int offset = 16; offset > 0; offset /= 2)
-    value = combine(value, __shfl_xor_sync(0xffffffffu, value, offset));
+  value = reduce_warp(value, combine);
   const int warp = threadIdx.x / 32;
   __syncthreads();
   if (threadIdx.x % 32 == 0) scratch[warp] = value;

@@ -20,9 +20,9 @@ void largest_of_rows(Rows<const T> x, MagnitudeBits<T>* largest, bool one_for_al
            const T* const data = x.data + row * x.stride;
            for (std::int64_t i = threadIdx.x * size; i < extent.width; i += blockDim.x * size) {
              const auto pack = load<size>(data + i);
-             for (int k = 0; k < size; ++k) most = Larger{}(most, magnitude(pack.items[k]));
+             for (int k = 0; k < size; ++k) most = Max{}(most, magnitude(pack.items[k]));
            }
-           most = reduce_block(most, reinterpret_cast<Bits*>(shared), Larger{});
+           most = reduce_block(most, reinterpret_cast<Bits*>(shared), Max{});
            if (threadIdx.x != 0) return;
            if (one_for_all)
              atomicMax(largest, most);
@@ -59,14 +59,14 @@ void largest_of_columns(Rows<const T> x, MagnitudeBits<T>* largest, Extent exten
            if (column + lane * size < extent.width)
              for (std::int64_t row = first + warp; row < last; row += warps) {
                const auto pack = load<size>(x.data + row * x.stride + column + lane * size);
-               for (int k = 0; k < size; ++k) most[k] = Larger{}(most[k], magnitude(pack.items[k]));
+               for (int k = 0; k < size; ++k) most[k] = Max{}(most[k], magnitude(pack.items[k]));
              }
            for (int k = 0; k < size; ++k) of_warps[warp * columns + lane * size + k] = most[k];
            __syncthreads();
            for (std::int64_t i = threadIdx.x; i < columns; i += blockDim.x) {
              if (column + i >= extent.width) break;
              Bits all = 0;
-             for (int w = 0; w < warps; ++w) all = Larger{}(all, of_warps[w * columns + i]);
+             for (int w = 0; w < warps; ++w) all = Max{}(all, of_warps[w * columns + i]);
              atomicMax(largest + column + i, all);
            }
            __syncthreads();

@@ -3,7 +3,7 @@
 // and a block takes many.
 #pragma once
 
-#include "cuda/launch.cuh"
+#include "cuda/norm_launch.cuh"
 
 namespace tessera::kernels::device {
 
@@ -18,13 +18,6 @@ int lanes_of(std::int64_t width) {
 template <int size>
 bool is_narrow(std::int64_t width) {
   return width <= 32 * size;
-}
-
-template <class V>
-__device__ V sum_over(V value, int lanes) {
-  for (int offset = lanes / 2; offset > 0; offset /= 2)
-    value += __shfl_xor_sync(0xffffffffu, value, offset);
-  return value;
 }
 
 /// A pack of each of `count` rows, `apart` rows from the first; zeros where there is none.
@@ -47,7 +40,7 @@ void forward_narrow(const NormInput<T>& in, const T* weight, T* y, Compute<T>* r
                     double eps, cudaStream_t stream) {
   using C = Compute<T>;
   const int lanes = lanes_of<size>(extent.width), groups = threads_per_block / lanes;
-  const std::int64_t rows = groups * forward_rows, count = extent.rows * extent.width;
+  const std::int64_t rows = groups * forward_rows;
   const C per_width = 1 / C(extent.width);
   const auto body = [=] __device__(std::int64_t block, unsigned char*) {
     const int lane = threadIdx.x % lanes;
@@ -69,7 +62,7 @@ void forward_narrow(const NormInput<T>& in, const T* weight, T* y, Compute<T>* r
       C squares = 0;
       for (int k = 0; k < size; ++k)
         squares = fma(wide(values[r].items[k]), wide(values[r].items[k]), squares);
-      squares = sum_over(squares, lanes);
+      squares = reduce_warp(squares, Add{}, lanes);
       const C root = inverse_root(fma(squares, per_width, C(eps)));
       if (!there) continue;
       if (lane == 0) rstd[row] = root;
@@ -79,13 +72,7 @@ void forward_narrow(const NormInput<T>& in, const T* weight, T* y, Compute<T>* r
       store<size>(y + row * extent.width + column, result);
     }
   };
-  launch({"rms_norm",
-          (extent.rows + rows - 1) / rows,
-          0,
-          stream,
-          {reads(in.x, count), reads(in.residual, count), writes(in.sum, count),
-           reads(weight, extent.width), writes(y, count), writes(rstd, extent.rows)}},
-         body);
+  launch_norm(in, weight, y, rstd, extent, (extent.rows + rows - 1) / rows, 0, stream, body);
 }
 
 /// Writes the sum of what the groups of lanes of a block have, in their order.
@@ -111,8 +98,7 @@ void backward_narrow(const NormGradient<T>& gradient, const T* x, const T* weigh
                      cudaStream_t stream) {
   using C = Compute<T>;
   const int lanes = lanes_of<size>(extent.width), groups = threads_per_block / lanes;
-  const std::int64_t rows = rows_per_block(extent.width), count = extent.rows * extent.width;
-  const std::int64_t blocks = (extent.rows + rows - 1) / rows;
+  const std::int64_t rows = rows_per_block(extent.width);
   const C per_width = 1 / C(extent.width);
   const auto body = [=] __device__(std::int64_t block, unsigned char* shared) {
     const std::int64_t column = threadIdx.x % lanes * size;
@@ -133,7 +119,7 @@ void backward_narrow(const NormGradient<T>& gradient, const T* x, const T* weigh
         C dot = 0;
         for (int k = 0; k < size; ++k)
           dot = fma(wide(d[r].items[k]) * wide(w.items[k]), wide(v[r].items[k]), dot);
-        dot = sum_over(dot, lanes);
+        dot = reduce_warp(dot, Add{}, lanes);
         if (row >= last || column >= extent.width) continue;
         const C root = rstd[row], projection = root * root * root * dot * per_width;
         Pack<T, size> result;
@@ -150,14 +136,8 @@ void backward_narrow(const NormGradient<T>& gradient, const T* x, const T* weigh
     add_groups(of_weight, reinterpret_cast<C*>(shared), lanes, extent.width,
                dweight + block * extent.width);
   };
-  launch({"rms_norm_backward",
-          blocks,
-          sizeof(C) * threads_per_block * size,
-          stream,
-          {reads(gradient.y, count), reads(gradient.sum, count), reads(x, count),
-           reads(weight, extent.width), reads(rstd, extent.rows), writes(dx, count),
-           writes(dweight, blocks * extent.width)}},
-         body);
+  launch_norm_backward(gradient, x, weight, rstd, dx, dweight, extent,
+                       sizeof(C) * threads_per_block * size, stream, body);
 }
 
 }  // namespace tessera::kernels::device

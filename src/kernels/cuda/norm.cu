@@ -29,14 +29,7 @@ void forward(const NormInput<T>& in, const T* weight, T* y, Compute<T>* rstd, Ex
       store<size>(y + row * extent.width + i, result);
     }
   };
-  const std::int64_t count = extent.rows * extent.width;
-  launch({"rms_norm",
-          extent.rows,
-          sizeof(C) * 32,
-          stream,
-          {reads(in.x, count), reads(in.residual, count), writes(in.sum, count),
-           reads(weight, extent.width), writes(y, count), writes(rstd, extent.rows)}},
-         body);
+  launch_norm(in, weight, y, rstd, extent, extent.rows, sizeof(C) * 32, stream, body);
 }
 
 /// Each thread owns its columns for the whole block of rows, so their weight gradients add up in
@@ -46,7 +39,6 @@ void backward(const NormGradient<T>& gradient, const T* x, const T* weight, cons
               T* dx, Compute<T>* dweight, Extent extent, cudaStream_t stream) {
   using C = Compute<T>;
   const std::int64_t rows = rows_per_block(extent.width);
-  const std::int64_t blocks = (extent.rows + rows - 1) / rows;
   const std::size_t scratch_bytes = sizeof(C) * 32,
                     sums_bytes = sizeof(C) * static_cast<std::size_t>(extent.width);
   const bool in_shared = scratch_bytes + sums_bytes <= 96 * 1024;
@@ -85,15 +77,8 @@ void backward(const NormGradient<T>& gradient, const T* x, const T* weight, cons
     for (std::int64_t i = threadIdx.x * size; i < extent.width; i += blockDim.x * size)
       for (int k = 0; k < size; ++k) total[i + k] = sums[i + k];
   };
-  const std::int64_t count = extent.rows * extent.width;
-  launch({"rms_norm_backward",
-          blocks,
-          scratch_bytes + (in_shared ? sums_bytes : 0),
-          stream,
-          {reads(gradient.y, count), reads(gradient.sum, count), reads(x, count),
-           reads(weight, extent.width), reads(rstd, extent.rows), writes(dx, count),
-           writes(dweight, blocks * extent.width)}},
-         body);
+  launch_norm_backward(gradient, x, weight, rstd, dx, dweight, extent,
+                       scratch_bytes + (in_shared ? sums_bytes : 0), stream, body);
 }
 
 }  // namespace

@@ -43,14 +43,6 @@ __device__ void for_tiles(const T* values, std::int64_t count, std::int64_t bloc
   }
 }
 
-/// Over the lanes of a warp; every lane gets the result.
-template <class V, class Combine>
-__device__ V reduce_warp(V value, const Combine& combine) {
-  for (int offset = 16; offset > 0; offset /= 2)
-    value = combine(value, __shfl_xor_sync(0xffffffffu, value, offset));
-  return value;
-}
-
 template <int size, class T>
 void sum_of_squares(const T* values, std::int64_t count, double* sums, cudaStream_t stream) {
   const std::int64_t blocks = (count + squares_per_block - 1) / squares_per_block;
