@@ -83,6 +83,8 @@ def values_of(text):
     return found
 
 
+ROOT = Path(__file__).resolve().parents[2]
+
 # What PMIx and mpirun say around a program's output, and GoogleTest before and after its tests.
 NOISE = r"^@ |pmix_|PMIX|dlopen error|^ +Perhaps a missing symbol|^-{20}|^\[[-=]+\]|listed below:$|^Google Test trace:$|^ +(Process name|Exit code): |^info: placement" \
         r"|^mpirun (detected|noticed)|^the job to be terminated|^Primary job|^a non-zero exit code"
@@ -90,6 +92,7 @@ NOISE = r"^@ |pmix_|PMIX|dlopen error|^ +Perhaps a missing symbol|^-{20}|^\[[-=]
 
 def said(text):
     """What a failure said: lines with words of failure, else the last ones. GoogleTest's "Failure" goes on in the next line."""
+    text = text.replace(f"{ROOT}/", "")
     text = re.sub(r"\x1b\[[0-9;]*m", "", text).replace(": Failure\n", ": Failure: ").replace("equality of these values:\n", "equality of")
     kept = [line for line in text.splitlines() if line.strip() and not re.search(NOISE, line)]
     telling = [line for line in kept if not re.match(r"\[ +(RUN|OK) +\]", line) and re.search(r"error|fail|WRONG|terminate|race:|====", line, re.I)]

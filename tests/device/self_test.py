@@ -67,6 +67,13 @@ class Bookkeeping(unittest.TestCase):
         self.ran("c", "gradients.rows", 0, "[  PASSED  ] 10 tests.\n")
         self.assertEqual(call("record.py", "passed", self.results, "gradients.rows").returncode, 0)
 
+    def test_a_failure_names_files_of_the_checkout(self):
+        root = HERE.parent.parent
+        self.ran("c", "gradients.rows", 1, f"{root}/tests/a_test.cpp:5: Failure\nfor a reason\n")
+        text = self.tables()
+        self.assertIn(": tests/a_test.cpp:5: Failure: for a reason", text)
+        self.assertNotIn(str(root), text)
+
     def test_what_cannot_run(self):
         call("record.py", "add", self.results, "b", "cuda", "impossible", "nccl.mesh.2", 0, 0, "NCCL is too old")
         self.assertIn("not possible: NCCL is too old", self.tables())
