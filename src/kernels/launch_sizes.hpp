@@ -9,7 +9,7 @@ namespace tessera::kernels::device {
 /// Rows whose weight gradients are summed together: one row of rms_norm_backward's partial sums
 /// each. More of narrow rows, so that the partial sums stay few beside the rows.
 inline std::int64_t rows_per_block(std::int64_t width) {
-  return width <= 256 ? 256 : width <= 1024 ? 64 : 16;
+  return width <= 256 ? 256 : width <= 1024 ? 64 : 32;
 }
 
 /// Values whose squares are summed together.

@@ -17,6 +17,7 @@
 #include "tessera/kernels/operation.hpp"
 #include "tessera/kernels/rms_norm.hpp"
 #include "tessera/kernels/rope.hpp"
+#include "tessera/kernels/scaled_bytes.hpp"
 #include "tessera/kernels/square_sums.hpp"
 #include "tessera/kernels/swiglu.hpp"
 #include "tessera/train/device.hpp"
@@ -152,6 +153,21 @@ void losses(Bench& bench) {
   });
 }
 
+/// A matrix of bfloat16 becomes one of float8 with a scale for each row, or column: the latter
+/// reads it twice.
+void roundings(Bench& bench) {
+  const std::int64_t rows = std::max<std::int64_t>(16, 2 * bench.elements / 4096 / 16 * 16);
+  const Tensor x = bench.values({rows, 4096}, at::kBFloat16);
+  const auto bytes = static_cast<double>(x.nbytes());
+  using kernels::ByteOrder, kernels::ScaleBlock;
+  bench.row("float8 by rows", 1.5 * bytes, [=] {
+    kernels::to_scaled_bytes(x, DType::f8e4m3, false, {1, ScaleBlock::whole}, ByteOrder::rows);
+  });
+  bench.row("float8 by columns", 2.5 * bytes, [=] {
+    kernels::to_scaled_bytes(x, DType::f8e4m3, false, {ScaleBlock::whole, 1}, ByteOrder::columns);
+  });
+}
+
 }  // namespace
 
 int main(int argc, char** argv) {
@@ -164,6 +180,7 @@ int main(int argc, char** argv) {
   Bench bench{device.is_cuda() ? train::take_device(0) : device,
               static_cast<std::int64_t>(mebibytes * 262144), 5,
               test::wanted_device() == "sim" ? 0 : 0.05};
-  for (const auto& part : {plain, optimizer, norms, activations, rotations, losses}) part(bench);
+  for (const auto& part : {plain, optimizer, norms, activations, rotations, losses, roundings})
+    part(bench);
   return 0;
 }

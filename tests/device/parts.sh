@@ -4,18 +4,30 @@
 # quick FILTER: --gtest_filter of a few cases for the simulated GPU, and of all for a real one.
 quick() { [ $device = cuda ] || echo "--gtest_filter=$1"; }
 
-# compute-sanitizer sees allocations of LibTorch only if it does not cache them; it looks at the kernels that are Tessera's own. The
-# simulated GPU has checkers of its own.
+# sanitized TOOL PROGRAM...: the program's tests under compute-sanitizer, in several processes at the same time. It sees allocations
+# of LibTorch only if they are not cached.
+sanitized() {
+  local tool=$1 shards i code=0 jobs=() logs; shift
+  shards=$(($(nproc) < 16 ? 1 : 5)) logs=$(mktemp -d)
+  for ((i = 0; i < shards; i++)); do
+    GTEST_TOTAL_SHARDS=$shards GTEST_SHARD_INDEX=$i PYTORCH_NO_CUDA_MEMORY_CACHING=1 \
+      compute-sanitizer --tool "$tool" --error-exitcode 9 --print-limit 20 "$@" >"$logs/$i" 2>&1 & jobs+=($!)
+  done
+  for i in "${jobs[@]}"; do wait "$i" || code=$?; done
+  cat "$logs"/*; rm -r "$logs"
+  return $code
+}
+
+# compute-sanitizer looks at the kernels that are Tessera's own. The simulated GPU has checkers of its own.
 part_a() {
-  local tool options own='Joined*:Copy*:Swiglu.*:RmsNorm.*:SummedRmsNorm.*:Rope*:AdamWSweep.*:CrossEntropy.*:DeviceScaledBytes.*:Elementwise.*:ExactSum.*'
+  local tool own='Joined*:Copy*:Swiglu.*:RmsNorm.*:SummedRmsNorm.*:Rope*:AdamWSweep.*:CrossEntropy.*:DeviceScaledBytes.*:Elementwise.*:ExactSum.*'
   measure kernels.twins 180 alone gpu "$(program kernels_test)" $(quick 'Swiglu.*')
   measure kernels.layers 180 alone gpu "$(program parallel_test)" $(quick 'LinearCrossEntropy.*')
   for tool in memcheck racecheck initcheck; do
-    options=(--tool "$tool" --error-exitcode 9 --print-limit 20)
     if [ $device = sim ]; then
       measure sanitizer.$tool 180 alone gpu "$(program kernels_test)" "$(quick 'RmsNorm.*')"
     elif command -v compute-sanitizer >/dev/null; then
-      measure sanitizer.$tool 300 env PYTORCH_NO_CUDA_MEMORY_CACHING=1 compute-sanitizer "${options[@]}" "$(program kernels_test)" --gtest_filter="$own"
+      measure sanitizer.$tool 300 sanitized "$tool" "$(program kernels_test)" --gtest_filter="$own"
     else
       impossible sanitizer.$tool "compute-sanitizer is not installed"
     fi
@@ -81,10 +93,13 @@ part_g() {
   [ $device = cuda ] || size=tiny
   measure graphs.without 120 speed $size
   measure graphs.with 120 speed $size --compile.enable
+  [ $device = cuda ] && size=micro
+  measure graphs.micro.without 120 speed $size
+  measure graphs.micro.with 120 speed $size --compile.enable
 }
 
 tessera=$(program tessera)
 life() { "$here/life.sh" "$tessera" "$@"; }
 speed() { "$here/speed.sh" "$tessera" "$@"; }
-export -f life speed
+export -f life speed sanitized
 export here root device out tessera

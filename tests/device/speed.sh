@@ -1,12 +1,17 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
 # Trains 8 layers of Llama 3.1 8B on one GPU, in bfloat16 with sequences of 8192 tokens, and prints what it took.
-#   speed.sh TESSERA full|short|tiny [FLAG...]        short: sequences of 512; tiny: a size for the simulated GPU
+#   speed.sh TESSERA full|short|micro|tiny [FLAG...]     short: sequences of 512; tiny: a size for the simulated GPU;
+#   micro: Llama 3.2 1B (the output's weights its own) with 8 microbatches of 256 tokens
 # Inside first_hour.sh, whose function `ranks` starts the rank.
 set -euo pipefail
 here=$(dirname "$(realpath "$0")") tessera=$1 size=$2; shift 2
 work=$(mktemp -d); trap 'rm -rf "$work"' EXIT
-if [ "$size" != tiny ]; then
+batch=1
+if [ "$size" = micro ]; then
+  dim=2048 heads=32 kv=8 head=64 hidden=8192 vocab=128256 layers=16 seq=256 steps=16 batch=8
+  export OMP_NUM_THREADS; OMP_NUM_THREADS=$(nproc)
+elif [ "$size" != tiny ]; then
   dim=4096 heads=32 kv=8 head=128 hidden=14336 vocab=128256 layers=8 seq=8192 steps=16
   [ "$size" = full ] || seq=512
   export OMP_NUM_THREADS; OMP_NUM_THREADS=$(nproc)  # the host draws 2.8 billion initial values
@@ -17,7 +22,7 @@ cat >"$work/config.json" <<J
 {"model_type": "llama", "hidden_size": $dim, "num_hidden_layers": $layers, "num_attention_heads": $heads, "num_key_value_heads": $kv,
  "head_dim": $head, "intermediate_size": $hidden, "vocab_size": $vocab, "rms_norm_eps": 1e-5, "tie_word_embeddings": false, "rope_theta": 500000.0}
 J
-python3 "$here/batches.py" "$work/batches.safetensors" $steps 1 $seq $vocab
+python3 "$here/batches.py" "$work/batches.safetensors" $steps $batch $seq $vocab
 cat >"$work/job.toml" <<J
 [model]
 hf_config = "$work/config.json"
@@ -26,7 +31,7 @@ dataset = "replay"
 dataset_path = "$work/batches.safetensors"
 seq_len = $seq
 local_batch_size = 1
-global_batch_size = 1
+global_batch_size = $batch
 steps = $steps
 mixed_precision_param = "bfloat16"
 [parallelism]

@@ -24,13 +24,14 @@ void bytes_by_rows(Rows<const T> x, const float* scales, int step, std::uint8_t*
          });
 }
 
-/// Largest magnitude, scale and bytes of each row. A thread holds `held` packs of it; what is
-/// beyond is read twice. One thread divides for all.
-template <class Format, int size, int held, class T>
+/// Largest magnitude, scale and bytes of each row. A thread holds two packs of it; what is beyond
+/// is read again, and found in a cache: more packs in registers would leave room for fewer blocks.
+template <class Format, int size, class T>
 void round_rows(Rows<const T> x, bool powers_of_two, float* scales, float* inverses,
                 std::uint8_t* bytes, Extent extent, cudaStream_t stream) {
   using Bits = MagnitudeBits<T>;
   const auto body = [=] __device__(std::int64_t row, unsigned char* shared) {
+    constexpr int held = 2;
     constexpr std::int64_t step = threads_per_block * size;
     const T* const data = x.data + row * x.stride;
     Pack<T, size> packs[held] = {};
@@ -49,14 +50,11 @@ void round_rows(Rows<const T> x, bool powers_of_two, float* scales, float* inver
       for (int k = 0; k < size; ++k) most = Max{}(most, magnitude(pack.items[k]));
     }
     most = reduce_block(most, reinterpret_cast<Bits*>(shared), Max{});
-    auto* const of_row = reinterpret_cast<float*>(shared + sizeof(Bits) * 32);
+    const float scale = scale_for(bits_as<Compute<T>>(most), Format::largest, powers_of_two);
     if (threadIdx.x == 0) {
-      *of_row = scale_for(bits_as<Compute<T>>(most), Format::largest, powers_of_two);
-      scales[row] = *of_row;
-      inverses[row] = 1 / *of_row;
+      scales[row] = scale;
+      inverses[row] = 1 / scale;
     }
-    __syncthreads();
-    const float scale = *of_row;
     const auto write = [&](std::int64_t i, const Pack<T, size>& pack) {
       store<size>(bytes + row * extent.width + i,
                   rounded<Format>(pack, [&](int) { return scale; }));
@@ -69,48 +67,99 @@ void round_rows(Rows<const T> x, bool powers_of_two, float* scales, float* inver
     }
     for (std::int64_t i = held * step + threadIdx.x * size; i < extent.width; i += step)
       write(i, load<size>(data + i));
-    __syncthreads();
   };
-  launch({"float8_rows",
-          extent.rows,
-          sizeof(Bits) * 32 + sizeof(float),
-          stream,
-          {reads(x, extent), writes(scales, extent.rows), writes(inverses, extent.rows),
-           writes(bytes, extent.rows * extent.width)}},
-         body);
+  launch<6>({"float8_rows",
+             extent.rows,
+             sizeof(Bits) * 32,
+             stream,
+             {reads(x, extent), writes(scales, extent.rows), writes(inverses, extent.rows),
+              writes(bytes, extent.rows * extent.width)}},
+            body);
 }
 
-template <class Format, int size, class T>
-void round_rows(Rows<const T> x, bool powers_of_two, float* scales, float* inverses,
-                std::uint8_t* bytes, Extent extent, cudaStream_t stream) {
-  const std::int64_t packs =
-      (extent.width + threads_per_block * size - 1) / (threads_per_block * size);
-  if (packs <= 2)
-    round_rows<Format, size, 2>(x, powers_of_two, scales, inverses, bytes, extent, stream);
-  else if (packs <= 4)
-    round_rows<Format, size, 4>(x, powers_of_two, scales, inverses, bytes, extent, stream);
-  else
-    round_rows<Format, size, 8>(x, powers_of_two, scales, inverses, bytes, extent, stream);
-}
-
-/// Of a tile: 128 rows of 64 columns; in shared memory its columns are tile_pitch bytes apart, so
+/// Of a tile: 256 rows of 64 columns; in shared memory its columns are tile_pitch bytes apart, so
 /// that lanes meet in few banks. A thread moves a run of 4 rows, one word, of a column.
-constexpr int tile_rows = 128, tile_columns = 64, tile_run = 4, tile_pitch = tile_rows + tile_run;
+constexpr int tile_rows = 256, tile_columns = 64, tile_run = 4, tile_pitch = tile_rows + tile_run;
+
+/// Bytes of a (0 to 3) and b (4 to 7), as the digits of `which` say from the lowest.
+__device__ inline std::uint32_t chosen(std::uint32_t a, std::uint32_t b, std::uint32_t which) {
+#if defined(__CUDA_ARCH__)
+  return __byte_perm(a, b, which);
+#else
+  const std::uint64_t both = std::uint64_t{b} << 32 | a;
+  std::uint32_t word = 0;
+  for (int i = 0; i < 4; ++i)
+    word |= static_cast<std::uint32_t>(both >> (which >> 4 * i & 7) * 8 & 0xff) << 8 * i;
+  return word;
+#endif
+}
+
+struct Turned {
+  std::uint32_t words[4];
+};
+/// Of four rows of four bytes, the columns.
+__device__ inline Turned turned(std::uint32_t a, std::uint32_t b, std::uint32_t c,
+                                std::uint32_t d) {
+  const std::uint32_t ab = chosen(a, b, 0x5140), ab_high = chosen(a, b, 0x7362);
+  const std::uint32_t cd = chosen(c, d, 0x5140), cd_high = chosen(c, d, 0x7362);
+  return {{chosen(ab, cd, 0x5410), chosen(ab, cd, 0x7632), chosen(ab_high, cd_high, 0x5410),
+           chosen(ab_high, cd_high, 0x7632)}};
+}
 
 /// Rounds the run of rows at `from`, of which `rows` are there, for `size` columns: a word of
 /// `words` for each, tile_pitch apart.
 template <class Format, int size, class T>
 __device__ void round_run(const T* from, std::int64_t stride, std::int64_t rows,
                           const float (&scale)[size], unsigned char* words) {
-  Pack<std::uint8_t, size> bytes[tile_run] = {};
-  for (int r = 0; r < tile_run; ++r) {
-    if (r >= rows) break;
-    bytes[r] = rounded<Format>(load<size>(from + r * stride), [&](int k) { return scale[k]; });
+  if constexpr (size % 4 == 0) {
+    std::uint32_t of_rows[tile_run][size / 4] = {};
+#pragma unroll
+    for (int r = 0; r < tile_run; ++r) {
+      if (r >= rows) break;
+      const auto bytes =
+          rounded<Format>(load<size>(from + r * stride), [&](int k) { return scale[k]; });
+      __builtin_memcpy(of_rows[r], &bytes, sizeof bytes);
+    }
+#pragma unroll
+    for (int k = 0; k < size; k += 4) {
+      const Turned t =
+          turned(of_rows[0][k / 4], of_rows[1][k / 4], of_rows[2][k / 4], of_rows[3][k / 4]);
+#pragma unroll
+      for (int c = 0; c < 4; ++c)
+        *reinterpret_cast<std::uint32_t*>(words + (k + c) * tile_pitch) = t.words[c];
+    }
+  } else {
+    Pack<std::uint8_t, size> bytes[tile_run] = {};
+    for (int r = 0; r < tile_run; ++r) {
+      if (r >= rows) break;
+      bytes[r] = rounded<Format>(load<size>(from + r * stride), [&](int k) { return scale[k]; });
+    }
+    for (int k = 0; k < size; ++k) {
+      Pack<std::uint8_t, tile_run> word;
+      for (int r = 0; r < tile_run; ++r) word.items[r] = bytes[r].items[k];
+      store<tile_run>(words + k * tile_pitch, word);
+    }
   }
-  for (int k = 0; k < size; ++k) {
-    Pack<std::uint8_t, tile_run> word;
-    for (int r = 0; r < tile_run; ++r) word.items[r] = bytes[r].items[k];
-    store<tile_run>(words + k * tile_pitch, word);
+}
+
+/// Stores a tile's columns, `together` bytes at a time.
+template <int together>
+__device__ void store_columns(const unsigned char* tile, std::uint8_t* bytes, std::int64_t row,
+                              std::int64_t column, Extent extent) {
+  constexpr int runs = tile_rows / together;
+  for (int i = threadIdx.x; i < tile_columns * runs; i += threads_per_block) {
+    const int c = i / runs, r = i % runs * together;
+    if (column + c >= extent.width || row + r >= extent.rows) continue;
+    Pack<std::uint8_t, together> run;
+    if constexpr (together % tile_run == 0) {
+      for (int k = 0; k < together; k += tile_run) {
+        const auto word = load<tile_run>(tile + c * tile_pitch + r + k);
+        for (int b = 0; b < tile_run; ++b) run.items[k + b] = word.items[b];
+      }
+    } else {
+      run = load<together>(tile + c * tile_pitch + r);
+    }
+    store<together>(bytes + (column + c) * extent.rows + row + r, run);
   }
 }
 
@@ -120,6 +169,7 @@ void bytes_by_columns(Rows<const T> x, const float* scales, int step, std::uint8
                       Extent extent, cudaStream_t stream) {
   const std::int64_t across = (extent.width + tile_columns - 1) / tile_columns;
   const std::int64_t blocks = (extent.rows + tile_rows - 1) / tile_rows * across;
+  const bool together = extent.rows % 16 == 0 && is_aligned(bytes, 16);
   const auto body = [=] __device__(std::int64_t block, unsigned char* shared) {
     constexpr int lanes = tile_columns / size;
     const std::int64_t row = block / across * tile_rows, column = block % across * tile_columns;
@@ -135,26 +185,19 @@ void bytes_by_columns(Rows<const T> x, const float* scales, int step, std::uint8
                             scale, shared + lane * size * tile_pitch + r);
     }
     __syncthreads();
-    constexpr int runs = tile_rows / tile_run;
-    for (int i = threadIdx.x; i < tile_columns * runs; i += threads_per_block) {
-      const int c = i / runs, r = i % runs * tile_run;
-      if (column + c >= extent.width || row + r >= extent.rows) continue;
-      std::uint8_t* const to = bytes + (column + c) * extent.rows + row + r;
-      const auto word = load<tile_run>(shared + c * tile_pitch + r);
-      if (extent.rows % tile_run == 0)
-        store<tile_run>(to, word);
-      else
-        for (int k = 0; k < tile_run && row + r + k < extent.rows; ++k) to[k] = word.items[k];
-    }
+    if (together)
+      store_columns<16>(shared, bytes, row, column, extent);
+    else
+      store_columns<1>(shared, bytes, row, column, extent);
     __syncthreads();
   };
-  launch({"float8_by_columns",
-          blocks,
-          tile_columns * tile_pitch,
-          stream,
-          {reads(x, extent), reads(scales, step == 0 ? 1 : extent.width),
-           writes(bytes, extent.rows * extent.width)}},
-         body);
+  launch<6>({"float8_by_columns",
+             blocks,
+             tile_columns * tile_pitch,
+             stream,
+             {reads(x, extent), reads(scales, step == 0 ? 1 : extent.width),
+              writes(bytes, extent.rows * extent.width)}},
+            body);
 }
 
 template <class Format, class T>

@@ -19,9 +19,16 @@ __device__ MagnitudeBits<T> magnitude(T value) {
   return bits_as<Bits>(v) & static_cast<Bits>(~Bits{0} >> 1);
 }
 
+/// The quotient in float64, rounded to float32. Of float32 numbers it is the quotient in float32
+/// (Figueroa, "When is double rounding innocuous?", 1995).
+__device__ inline float quotient(double a, double b) { return static_cast<float>(a / b); }
+__device__ inline float quotient(float a, float b) { return a / b; }
+
 /// See scales_for of scaled_bytes.hpp.
-__device__ inline float scale_for(double largest, double most, bool powers_of_two) {
-  const auto scale = static_cast<float>(most / (largest < 1e-12 ? 1e-12 : largest));
+template <class C>
+__device__ float scale_for(C largest, double most, bool powers_of_two) {
+  const float scale =
+      largest < 1e-12 ? static_cast<float>(most / 1e-12) : quotient(static_cast<C>(most), largest);
   // Without the mantissa, but for a NaN.
   return powers_of_two && scale == scale
              ? bits_as<float>(bits_as<std::uint32_t>(scale) & 0xff800000u)

@@ -12,6 +12,31 @@ bool is_held(std::int64_t width) {
   return width <= threads_per_block * size * held;
 }
 
+/// Begins to copy a pack of 16 bytes into shared memory, without registers. The thread that began
+/// it may read it after wait_for_copies().
+template <class P>
+__device__ void copy_async(P* shared, const void* from) {
+  static_assert(sizeof(P) == 16);
+#if defined(__CUDA_ARCH__)
+  const auto to = static_cast<unsigned>(__cvta_generic_to_shared(shared));
+  asm volatile("cp.async.cg.shared.global [%0], [%1], 16;" ::"r"(to), "l"(from) : "memory");
+#else
+  *shared = *static_cast<const P*>(from);
+#endif
+}
+/// Ends a group of copies.
+__device__ inline void end_copies() {
+#if defined(__CUDA_ARCH__)
+  asm volatile("cp.async.commit_group;" ::: "memory");
+#endif
+}
+/// Of all groups but the last.
+__device__ inline void wait_for_copies() {
+#if defined(__CUDA_ARCH__)
+  asm volatile("cp.async.wait_group 1;" ::: "memory");
+#endif
+}
+
 /// The first element of this thread's pack number `p`.
 template <int size>
 __device__ std::int64_t column_of(int p) {
@@ -78,6 +103,34 @@ void forward_held(const NormInput<T>& in, const T* weight, T* y, Compute<T>* rst
   launch_norm(in, weight, y, rstd, extent, extent.rows, sizeof(C) * 32, stream, body);
 }
 
+/// The rows that gradients of a norm are made of, as they arrive in shared memory: two of them at a
+/// time, each thread's packs apart.
+template <int size, int held, class T>
+struct StagedRows {
+  NormGradient<T> gradient;
+  const T* x;
+  std::int64_t width;
+  Pack<T, size>* packs;  ///< in shared memory
+
+  static constexpr int kinds = 3;  ///< of x, gradient.y and gradient.sum
+  static constexpr std::size_t bytes = 2 * kinds * held * threads_per_block * 16;
+
+  __device__ Pack<T, size>* place(std::int64_t row, int kind, int p) const {
+    return packs + ((row % 2 * kinds + kind) * held + p) * threads_per_block + threadIdx.x;
+  }
+  __device__ void begin(std::int64_t row, std::int64_t last) const {
+#pragma unroll
+    for (int p = 0; p < held; ++p) {
+      const std::int64_t i = column_of<size>(p);
+      if (row >= last || i >= width) break;
+      copy_async(place(row, 0, p), x + row * width + i);
+      copy_async(place(row, 1, p), gradient.y + row * width + i);
+      if (gradient.sum != nullptr) copy_async(place(row, 2, p), gradient.sum + row * width + i);
+    }
+    end_copies();
+  }
+};
+
 /// Each thread has its columns for the whole block of rows: their weight gradients add up in row
 /// order, in registers.
 template <int size, int held, class T>
@@ -85,39 +138,46 @@ void backward_held(const NormGradient<T>& gradient, const T* x, const T* weight,
                    const Compute<T>* rstd, T* dx, Compute<T>* dweight, Extent extent,
                    cudaStream_t stream) {
   using C = Compute<T>;
+  using Staged = StagedRows<size, held, T>;
+  constexpr std::size_t scratch = sizeof(C) * 32;
   const std::int64_t rows = rows_per_block(extent.width), width = extent.width;
   const C per_width = 1 / C(width);
   const auto body = [=] __device__(std::int64_t block, unsigned char* shared) {
     const std::int64_t first = block * rows;
     const std::int64_t last = first + rows < extent.rows ? first + rows : extent.rows;
+    const Staged staged{gradient, x, width, reinterpret_cast<Pack<T, size>*>(shared + scratch)};
     Pack<T, size> w[held];
     load_row(weight, width, w);
     C sums[held][size] = {};
+    staged.begin(first, last);
     for (std::int64_t row = first; row < last; ++row) {
-      const std::int64_t begin = row * width;
-      Pack<T, size> v[held], d[held], more[held];
-      load_row(x + begin, width, v);
-      load_row(gradient.y + begin, width, d);
-      load_row(gradient.sum == nullptr ? nullptr : gradient.sum + begin, width, more);
+      staged.begin(row + 1, last);
+      const C root = rstd[row];
+      wait_for_copies();
       C dot = 0;
 #pragma unroll
-      for (int p = 0; p < held; ++p)
+      for (int p = 0; p < held; ++p) {
+        if (column_of<size>(p) >= width) break;
+        const Pack<T, size> v = *staged.place(row, 0, p), d = *staged.place(row, 1, p);
         for (int k = 0; k < size; ++k)
-          dot = fma(wide(d[p].items[k]) * wide(w[p].items[k]), wide(v[p].items[k]), dot);
+          dot = fma(wide(d.items[k]) * wide(w[p].items[k]), wide(v.items[k]), dot);
+      }
       dot = sum_over_block(dot, reinterpret_cast<C*>(shared), row);
-      const C root = rstd[row], projection = root * root * root * dot * per_width;
+      const C projection = root * root * root * dot * per_width;
 #pragma unroll
       for (int p = 0; p < held; ++p) {
-        Pack<T, size> result;
+        const std::int64_t i = column_of<size>(p);
+        if (i >= width) break;
+        const Pack<T, size> v = *staged.place(row, 0, p), d = *staged.place(row, 1, p);
+        Pack<T, size> result, more{};
+        if (gradient.sum != nullptr) more = *staged.place(row, 2, p);
         for (int k = 0; k < size; ++k) {
-          const C xk = wide(v[p].items[k]), dk = wide(d[p].items[k]);
+          const C xk = wide(v.items[k]), dk = wide(d.items[k]);
           const C of_x = rms_norm_gradient(dk * wide(w[p].items[k]), xk, root, projection);
-          result.items[k] =
-              narrow<T>(gradient.sum == nullptr ? of_x : of_x + wide(more[p].items[k]));
+          result.items[k] = narrow<T>(gradient.sum == nullptr ? of_x : of_x + wide(more.items[k]));
           sums[p][k] = fma(dk, xk * root, sums[p][k]);
         }
-        const std::int64_t i = column_of<size>(p);
-        if (i < width) store<size>(dx + begin + i, result);
+        store<size>(dx + row * width + i, result);
       }
     }
 #pragma unroll
@@ -127,8 +187,8 @@ void backward_held(const NormGradient<T>& gradient, const T* x, const T* weight,
           dweight[block * width + column_of<size>(p) + k] = sums[p][k];
     __syncthreads();
   };
-  launch_norm_backward(gradient, x, weight, rstd, dx, dweight, extent, sizeof(C) * 32, stream,
-                       body);
+  launch_norm_backward<4>(gradient, x, weight, rstd, dx, dweight, extent, scratch + Staged::bytes,
+                          stream, body);
 }
 
 }  // namespace tessera::kernels::device

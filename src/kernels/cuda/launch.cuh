@@ -11,11 +11,12 @@
 namespace tessera::kernels::device {
 
 /// Runs body(block, shared memory) in all threads of each block. The operands are all the device
-/// memory that the body touches.
-template <class Body>
+/// memory that the body touches. Threads get as many registers as leave room for `least_blocks`
+/// blocks on a multiprocessor.
+template <int least_blocks = 1, class Body>
 void launch(const Launch& launch, const Body& body) {
   if (launch.blocks == 0) return;
-  launch_kernel(launch, body);
+  launch_kernel<least_blocks>(launch, body);
   check_launch(launch.name);
 }
 
@@ -66,11 +67,14 @@ bool rows_fit(int size, std::int64_t width, Rows<T>... rows) {
 }
 
 /// `combine` over the values of neighbouring lanes, a power of two of them; every lane gets the
-/// result.
+/// result. Code without branches, so that several of them overlap.
 template <class V, class Combine>
 __device__ V reduce_warp(V value, const Combine& combine, int lanes = 32) {
-  for (int offset = lanes / 2; offset > 0; offset /= 2)
-    value = combine(value, __shfl_xor_sync(0xffffffffu, value, offset));
+#pragma unroll
+  for (int offset = 16; offset > 0; offset /= 2) {
+    const V other = __shfl_xor_sync(0xffffffffu, value, offset);
+    if (offset < lanes) value = combine(value, other);
+  }
   return value;
 }
 

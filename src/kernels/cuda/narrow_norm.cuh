@@ -20,59 +20,44 @@ bool is_narrow(std::int64_t width) {
   return width <= 32 * size;
 }
 
-/// A pack of each of `count` rows, `apart` rows from the first; zeros where there is none.
-template <int size, int count, class T>
-__device__ void load_rows(const T* data, std::int64_t row, std::int64_t apart, Extent extent,
-                          std::int64_t column, Pack<T, size> (&packs)[count]) {
-#pragma unroll
-  for (int r = 0; r < count; ++r) {
-    const bool there = data != nullptr && row + r * apart < extent.rows && column < extent.width;
-    packs[r] =
-        there ? load<size>(data + (row + r * apart) * extent.width + column) : Pack<T, size>{};
-  }
+/// The pack at `column` of a row; zeros where there is none.
+template <int size, class T>
+__device__ Pack<T, size> load_at(const T* data, std::int64_t row, std::int64_t column,
+                                 Extent extent) {
+  const bool there = data != nullptr && row < extent.rows && column < extent.width;
+  return there ? load<size>(data + row * extent.width + column) : Pack<T, size>{};
 }
-
-/// Rows that a lane holds at a time.
-constexpr int forward_rows = 4, backward_rows = 2;
 
 template <int size, class T>
 void forward_narrow(const NormInput<T>& in, const T* weight, T* y, Compute<T>* rstd, Extent extent,
                     double eps, cudaStream_t stream) {
   using C = Compute<T>;
-  const int lanes = lanes_of<size>(extent.width), groups = threads_per_block / lanes;
-  const std::int64_t rows = groups * forward_rows;
+  const int lanes = lanes_of<size>(extent.width);
+  const std::int64_t groups = threads_per_block / lanes;
   const C per_width = 1 / C(extent.width);
   const auto body = [=] __device__(std::int64_t block, unsigned char*) {
     const int lane = threadIdx.x % lanes;
-    const std::int64_t first = block * rows + threadIdx.x / lanes, column = lane * size;
-    Pack<T, size> values[forward_rows], more[forward_rows];
-    load_rows(in.x, first, groups, extent, column, values);
-    load_rows(in.residual, first, groups, extent, column, more);
-    Pack<T, size> w{};
-    if (column < extent.width) w = load<size>(weight + column);
-#pragma unroll
-    for (int r = 0; r < forward_rows; ++r) {
-      const std::int64_t row = first + r * groups;
-      const bool there = row < extent.rows && column < extent.width;
-      if (in.residual != nullptr) {
-        for (int k = 0; k < size; ++k)
-          values[r].items[k] = narrow<T>(wide(values[r].items[k]) + wide(more[r].items[k]));
-        if (there) store<size>(in.sum + row * extent.width + column, values[r]);
-      }
-      C squares = 0;
-      for (int k = 0; k < size; ++k)
-        squares = fma(wide(values[r].items[k]), wide(values[r].items[k]), squares);
-      squares = reduce_warp(squares, Add{}, lanes);
-      const C root = inverse_root(fma(squares, per_width, C(eps)));
-      if (!there) continue;
-      if (lane == 0) rstd[row] = root;
-      Pack<T, size> result;
-      for (int k = 0; k < size; ++k)
-        result.items[k] = narrow<T>(wide(values[r].items[k]) * root * wide(w.items[k]));
-      store<size>(y + row * extent.width + column, result);
+    const std::int64_t row = block * groups + threadIdx.x / lanes, column = lane * size;
+    const bool there = row < extent.rows && column < extent.width;
+    auto v = load_at<size>(in.x, row, column, extent);
+    if (in.residual != nullptr) {
+      const auto more = load_at<size>(in.residual, row, column, extent);
+      for (int k = 0; k < size; ++k) v.items[k] = narrow<T>(wide(v.items[k]) + wide(more.items[k]));
+      if (there) store<size>(in.sum + row * extent.width + column, v);
     }
+    C squares = 0;
+    for (int k = 0; k < size; ++k) squares = fma(wide(v.items[k]), wide(v.items[k]), squares);
+    squares = reduce_warp(squares, Add{}, lanes);
+    const C root = inverse_root(fma(squares, per_width, C(eps)));
+    if (!there) return;
+    if (lane == 0) rstd[row] = root;
+    const auto w = load<size>(weight + column);
+    Pack<T, size> result;
+    for (int k = 0; k < size; ++k)
+      result.items[k] = narrow<T>(wide(v.items[k]) * root * wide(w.items[k]));
+    store<size>(y + row * extent.width + column, result);
   };
-  launch_norm(in, weight, y, rstd, extent, (extent.rows + rows - 1) / rows, 0, stream, body);
+  launch_norm<5>(in, weight, y, rstd, extent, (extent.rows + groups - 1) / groups, 0, stream, body);
 }
 
 /// Writes the sum of what the groups of lanes of a block have, in their order.
@@ -107,37 +92,33 @@ void backward_narrow(const NormGradient<T>& gradient, const T* x, const T* weigh
     Pack<T, size> w{};
     if (column < extent.width) w = load<size>(weight + column);
     C of_weight[size] = {};
-    for (std::int64_t first = block * rows; first < last; first += groups * backward_rows) {
-      const std::int64_t own = first + threadIdx.x / lanes;
-      Pack<T, size> v[backward_rows], d[backward_rows], more[backward_rows];
-      load_rows(x, own, groups, mine, column, v);
-      load_rows(gradient.y, own, groups, mine, column, d);
-      load_rows(gradient.sum, own, groups, mine, column, more);
-#pragma unroll
-      for (int r = 0; r < backward_rows; ++r) {
-        const std::int64_t row = own + r * groups;
-        C dot = 0;
-        for (int k = 0; k < size; ++k)
-          dot = fma(wide(d[r].items[k]) * wide(w.items[k]), wide(v[r].items[k]), dot);
-        dot = reduce_warp(dot, Add{}, lanes);
-        if (row >= last || column >= extent.width) continue;
-        const C root = rstd[row], projection = root * root * root * dot * per_width;
-        Pack<T, size> result;
-        for (int k = 0; k < size; ++k) {
-          const C xk = wide(v[r].items[k]), dk = wide(d[r].items[k]);
-          const C of_x = rms_norm_gradient(dk * wide(w.items[k]), xk, root, projection);
-          result.items[k] =
-              narrow<T>(gradient.sum == nullptr ? of_x : of_x + wide(more[r].items[k]));
-          of_weight[k] = fma(dk, xk * root, of_weight[k]);
-        }
-        store<size>(dx + row * extent.width + column, result);
+    for (std::int64_t first = block * rows; first < last; first += groups) {
+      const std::int64_t row = first + threadIdx.x / lanes;
+      const bool there = row < last && column < extent.width;
+      const auto v = load_at<size>(x, row, column, mine),
+                 d = load_at<size>(gradient.y, row, column, mine);
+      const auto more = load_at<size>(gradient.sum, row, column, mine);
+      const C root = there ? rstd[row] : C(0);
+      C dot = 0;
+      for (int k = 0; k < size; ++k)
+        dot = fma(wide(d.items[k]) * wide(w.items[k]), wide(v.items[k]), dot);
+      dot = reduce_warp(dot, Add{}, lanes);
+      if (!there) continue;
+      const C projection = root * root * root * dot * per_width;
+      Pack<T, size> result;
+      for (int k = 0; k < size; ++k) {
+        const C xk = wide(v.items[k]), dk = wide(d.items[k]);
+        const C of_x = rms_norm_gradient(dk * wide(w.items[k]), xk, root, projection);
+        result.items[k] = narrow<T>(gradient.sum == nullptr ? of_x : of_x + wide(more.items[k]));
+        of_weight[k] = fma(dk, xk * root, of_weight[k]);
       }
+      store<size>(dx + row * extent.width + column, result);
     }
     add_groups(of_weight, reinterpret_cast<C*>(shared), lanes, extent.width,
                dweight + block * extent.width);
   };
-  launch_norm_backward(gradient, x, weight, rstd, dx, dweight, extent,
-                       sizeof(C) * threads_per_block * size, stream, body);
+  launch_norm_backward<4>(gradient, x, weight, rstd, dx, dweight, extent,
+                          sizeof(C) * threads_per_block * size, stream, body);
 }
 
 }  // namespace tessera::kernels::device

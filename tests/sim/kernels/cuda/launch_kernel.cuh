@@ -8,7 +8,7 @@
 
 namespace tessera::kernels::device {
 
-template <class Body>
+template <int least_blocks, class Body>
 void launch_kernel(const Launch& launch, const Body& body) {
   sim::issue_kernel(launch,
                     [body](std::int64_t block, unsigned char* shared) { body(block, shared); });
