@@ -44,4 +44,12 @@ TESSERA_HD void carry(std::int64_t* words) {
   }
 }
 
+/// Word `i` of the same number after each digit gave what is above 32 bits to the next one, all at
+/// once: below 2^33 + 2^31 in magnitude, but for the highest.
+TESSERA_HD std::int64_t carried_once(const std::int64_t* words, int i) {
+  const bool gives = i + 1 < digit_count, takes = i > 0 && i < digit_count;
+  const std::int64_t own = gives ? words[i] & 0xffffffff : words[i];
+  return takes ? own + (words[i - 1] >> 32) : own;
+}
+
 }  // namespace tessera::kernels::fixed_point

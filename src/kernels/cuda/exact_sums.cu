@@ -218,11 +218,14 @@ void exact_squares(const T* values, std::int64_t count, std::int64_t* words, cud
             });
         sums.deposit(digits);
         __syncthreads();
-        if (threadIdx.x == 0) fixed_point::carry(reinterpret_cast<std::int64_t*>(digits.words));
-        __syncthreads();
-        for (int i = threadIdx.x; i < fixed_point::word_count; i += blockDim.x) {
-          if (digits.words[i] != 0) atomicAdd(reinterpret_cast<Word*>(words) + i, digits.words[i]);
+        static_assert(fixed_point::word_count <= threads_per_block);
+        if (threadIdx.x < fixed_point::word_count) {
+          const std::int64_t digit = fixed_point::carried_once(
+              reinterpret_cast<const std::int64_t*>(digits.words), threadIdx.x);
+          if (digit != 0)
+            atomicAdd(reinterpret_cast<Word*>(words) + threadIdx.x, static_cast<Word>(digit));
         }
+        __syncthreads();
       });
 }
 

@@ -55,7 +55,8 @@ void softmax_gradient(Rows<T> logits, const Compute<T>* max, const Compute<T>* s
 /// sums [ceil(count / squares_per_block)].
 template <class T>
 void sum_of_squares(const T* values, std::int64_t count, double* sums, cudaStream_t stream);
-/// words [ExactSum::word_count] += the squares' digits; carries propagated block by block.
+/// words [ExactSum::word_count] += the squares' digits; each block carries once, so that 2^29 of
+/// them fit a word.
 template <class T>
 void exact_squares(const T* values, std::int64_t count, std::int64_t* words, cudaStream_t stream);
 /// Of each row, each column, or all elements of x, as bits of the type that x is computed in.
