@@ -25,7 +25,7 @@ void bytes_by_rows(Rows<const T> x, const float* scales, int step, std::uint8_t*
 }
 
 /// Largest magnitude, scale and bytes of each row. A thread holds two packs of it; what is beyond
-/// is read again, and found in a cache: more packs in registers would leave room for fewer blocks.
+/// is read again, and found in a cache: more packs in registers would leave space for fewer blocks.
 template <class Format, int size, class T>
 void round_rows(Rows<const T> x, bool powers_of_two, float* scales, float* inverses,
                 std::uint8_t* bytes, Extent extent, cudaStream_t stream) {

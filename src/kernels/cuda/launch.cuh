@@ -11,7 +11,7 @@
 namespace tessera::kernels::device {
 
 /// Runs body(block, shared memory) in all threads of each block. The operands are all the device
-/// memory that the body touches. Threads get as many registers as leave room for `least_blocks`
+/// memory that the body touches. Threads get as many registers as leave space for `least_blocks`
 /// blocks on a multiprocessor.
 template <int least_blocks = 1, class Body>
 void launch(const Launch& launch, const Body& body) {
