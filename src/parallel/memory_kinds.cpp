@@ -52,16 +52,18 @@ void ShardGroup::add_memory(MemoryKinds& kinds) const {
     last = gradient;
   }
   if (!aliased()) kinds.gathered += bytes(weights_memory_);
-  kinds.gathered += bytes(kept_);
+  kinds.gathered += bytes(kept_.part);
   const at::Tensor& staged = upload_.staged;
   kinds.communication += bytes(gather_out_) + bytes(staged);
-  const at::Tensor& from = kept_.defined() ? kept_ : staged.defined() ? staged : flat_master_;
+  const at::Tensor& from = kept_.part.defined() ? kept_.part
+                           : staged.defined()   ? staged
+                                                : flat_master_;
   if (gather_in_.defined() && !gather_in_.is_alias_of(from))
     kinds.communication += bytes(gather_in_);
 }
 
-std::int64_t ShardGroup::gather_bytes() const {
-  return gathered_bytes() + gathered_bytes() / fsdp_.size();
+std::int64_t gather_bytes(const ShardGroup& group) {
+  return group.gathered_bytes() + group.gathered_bytes() / group.fsdp().size();
 }
 
 MemoryKinds Stages::memory() const {

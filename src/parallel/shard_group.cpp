@@ -70,6 +70,14 @@ void ShardGroup::allocate() {
   if (aliased()) return;
   // after the leaves: views of freed memory cannot be made
   kernels::release_storage(weights_memory_);
+  if (may_keep_copy()) copy_ = KeptCopy(weights_memory_, flat_master_);
+}
+
+/// Frozen weights have no optimizer, and those of another group's masters have it there.
+bool ShardGroup::may_keep_copy() const {
+  const Precision& types = options_.precision;
+  return fsdp_.size() == 1 && types.master == at::kFloat && types.compute == at::kBFloat16 &&
+         options_.trainable && !options_.offload && !options_.home;
 }
 
 void ShardGroup::show_weights(ShardedParam& param) {
@@ -97,17 +105,18 @@ bool is_dense(const ShardGroup& group) {
 }
 
 void ShardGroup::start_unshard() {
-  if (weights_ != Weights::freed) return;
+  copy_.refresh();
+  if (weights_ != Weights::freed || copy_.is_kept()) return;
   weights_ = Weights::gathering;
   if (aliased()) return;
   at::NoGradGuard no_grad;
-  if (options_.copies && !kept_.defined()) {
+  if (options_.copies && !kept_.part.defined()) {
     upload();
     return;
   }
-  gather_in_ =
-      kept_.defined() ? kept_ : flat_master_.to(options_.device, options_.precision.compute);
-  start_gather(kept_.defined() ? *inner_ : fsdp_);
+  gather_in_ = kept_.part.defined() ? kept_.part
+                                    : flat_master_.to(options_.device, options_.precision.compute);
+  start_gather(kept_.part.defined() ? *kept_.inner : fsdp_);
 }
 
 void ShardGroup::start_gather(comm::Communicator& from) {
@@ -157,6 +166,7 @@ std::int64_t ShardGroup::gathered_bytes() const {
 }
 
 void ShardGroup::reshard() {
+  if (copy_.is_kept()) return copy_.free();
   finish_unshard();
   weights_ = Weights::freed;
   if (aliased()) return;
@@ -165,15 +175,15 @@ void ShardGroup::reshard() {
 
 void ShardGroup::reshard_within(comm::Communicator& inner) {
   finish_unshard();
-  if (!kept_.defined() && !aliased()) {
+  if (!kept_.part.defined() && !aliased()) {
     at::NoGradGuard no_grad;
-    inner_ = &inner;
+    kept_.inner = &inner;
     const std::int64_t ranks = fsdp_.size() / inner.size(), begin = inner.rank() * ranks;
-    kept_ = at::empty({ranks, chunk_elements_},
-                      at::TensorOptions(options_.precision.compute).device(options_.device));
+    kept_.part = at::empty({ranks, chunk_elements_},
+                           at::TensorOptions(options_.precision.compute).device(options_.device));
     for (const ShardedParam& param : params_) {
       const std::int64_t chunk = param.chunk_elements();
-      kept_.narrow(1, param.flat_begin, chunk)
+      kept_.part.narrow(1, param.flat_begin, chunk)
           .copy_(param.storage.view({fsdp_.size(), chunk}).narrow(0, begin, ranks));
     }
   }
@@ -192,8 +202,9 @@ void ShardGroup::put_leaf_gradients(const std::vector<Tensor>& gradients) {
 }
 
 void ShardGroup::end_step() {
+  copy_.mark_stale();
   if (weights_ != Weights::freed) reshard();
-  kept_ = Tensor();
+  kept_.part = Tensor();
 }
 
 }  // namespace tessera::parallel

@@ -47,6 +47,11 @@ void Stage::resolve_policies(std::int64_t budget_bytes) {
     neighbours(reshards[k].group);
     if (!model_.mixtures.empty()) expert_neighbours(reshards[k].group);
   }
+  // A tied group is in two units, of which one may free it.
+  for (const bool freed : {false, true})
+    for (const UnitState& state : units_)
+      if (state.reshard.free == freed)
+        for (ShardGroup* group : state.unit.groups()) group->kept_copy().keep(!freed);
 }
 
 void Stage::set_reshard_budget(std::int64_t bytes) { resolve_policies(bytes); }
@@ -57,7 +62,7 @@ std::int64_t Stage::scratch_bytes(int microbatches) const {
     std::int64_t accumulator = 0, collectives = 0;
     for (const ShardGroup* group : state.unit.groups()) {
       accumulator += GradientReducer::accumulator_bytes(*group);
-      collectives += group->gather_bytes() + GradientReducer::reduction_bytes(*group);
+      collectives += gather_bytes(*group) + GradientReducer::reduction_bytes(*group);
     }
     waiting += accumulator;
     largest = std::max(largest, accumulator + collectives);

@@ -106,6 +106,7 @@ Params StageWeights::params() const {
   Params params;
   for (const auto& group : groups_) {
     if (group->options().home) continue;
+    group->kept_copy().mark_stale();
     for (ShardedParam& param : group->params()) params.push_back(&param);
   }
   return params;
@@ -119,8 +120,10 @@ Params StageWeights::trained_params() const {
 
 void StageWeights::initialize(std::uint64_t seed) {
   at::NoGradGuard no_grad;
-  for (const auto& group : groups_)
+  for (const auto& group : groups_) {
+    group->kept_copy().mark_stale();
     for (const ShardedParam& param : group->params()) draw(param, seed);
+  }
 }
 
 void StageWeights::end_step() {

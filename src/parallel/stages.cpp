@@ -140,7 +140,10 @@ Params Stages::trained_params() {
 std::vector<ShardGroup*> Stages::groups() {
   std::vector<ShardGroup*> groups;
   for (const auto& stage : stages_)
-    for (const auto& group : stage->weights().groups()) groups.push_back(group.get());
+    for (const auto& group : stage->weights().groups()) {
+      group->kept_copy().mark_stale();
+      groups.push_back(group.get());
+    }
   return groups;
 }
 

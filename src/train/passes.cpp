@@ -48,6 +48,7 @@ Passes::Passes(const plan::JobPlan& plan, const model::Model& model, mesh::Devic
                parallel::Stages& stages, metrics::PhaseTimer& timer, at::Device device)
     : mesh_(mesh),
       stages_(stages),
+      groups_(stages.groups()),
       timer_(timer),
       device_(device),
       executor_(stages, mesh, &timer),
@@ -72,6 +73,7 @@ void Passes::forget_graph() {
 std::vector<at::Tensor> Passes::run(const Batch& batch, const plan::MicrobatchPlan& microbatches,
                                     double scale) {
   if (!wanted_ || !may_launch(scale)) return issue(batch, microbatches, scale);
+  refresh_copies();
   if (!captured_)
     capture(batch, microbatches, scale);
   else
@@ -87,6 +89,16 @@ bool Passes::may_launch(double scale) {
   if (scale_ || captured_) tell("the number of tokens that count differs from step to step");
   scale_ = scale;
   return false;
+}
+
+/// Graphs read kept copies of weights where they were at the capture, and do not cast them.
+void Passes::refresh_copies() {
+  int freed = 0;
+  for (parallel::ShardGroup* group : groups_) {
+    group->kept_copy().refresh();
+    freed += group->kept_copy().times_freed();
+  }
+  if (std::exchange(copies_freed_, freed) != freed) captured_.reset();
 }
 
 void Passes::capture(const Batch& batch, const plan::MicrobatchPlan& microbatches, double scale) {

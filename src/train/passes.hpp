@@ -50,6 +50,7 @@ class Passes {
     std::vector<at::Tensor> token_losses;
   };
   bool may_launch(double scale);
+  void refresh_copies();
   void capture(const Batch& batch, const plan::MicrobatchPlan& microbatches, double scale);
   std::vector<at::Tensor> issue(const Batch& batch, const plan::MicrobatchPlan& microbatches,
                                 double scale);
@@ -57,12 +58,14 @@ class Passes {
 
   mesh::DeviceMesh& mesh_;
   parallel::Stages& stages_;
+  std::vector<parallel::ShardGroup*> groups_;  ///< of them
   metrics::PhaseTimer& timer_;
   at::Device device_;
   parallel::Executor executor_;
   bool wanted_;
   bool told_ = false;            ///< that a step is issued call by call
   std::optional<double> scale_;  ///< of the step before, if it was issued call by call
+  int copies_freed_ = 0;         ///< how often, when a graph was last captured or launched
   std::optional<Captured> captured_;
 };
 

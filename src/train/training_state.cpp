@@ -169,6 +169,8 @@ void begin_save_state(checkpoint::Saver& saver, Trainer& trainer, const plan::Jo
 checkpoint::SaveResult save_model_only(checkpoint::Saver& saver, Trainer& trainer,
                                        const plan::JobPlan& plan,
                                        const std::filesystem::path& folder, std::int64_t step) {
+  // The export takes weights in its type, for which there may be no other memory.
+  for (parallel::ShardGroup* group : trainer.stages().groups()) group->kept_copy().free();
   const at::ScalarType type = parallel::scalar_type_of(plan.save.export_dtype);
   const TensorViews views = model_views(ViewUse::saving, trainer.stages().holdings(),
                                         trainer.model(), trainer.mesh(), type);

@@ -13,6 +13,7 @@
 #include "tessera/kernels/side_stream.hpp"
 #include "tessera/model/cell.hpp"
 #include "tessera/model_spec/param_spec.hpp"
+#include "tessera/parallel/kept_copy.hpp"
 #include "tessera/parallel/memory_kinds.hpp"
 #include "tessera/plan/placement.hpp"
 
@@ -105,15 +106,17 @@ class ShardGroup {
   at::TensorOptions master_options() const;
   /// Bytes of the gathered weights.
   std::int64_t gathered_bytes() const;
-  /// Bytes that a gather reads and writes.
-  std::int64_t gather_bytes() const;
   /// What this group has allocated now on the device of forward and backward.
   void add_memory(MemoryKinds& kinds) const;
   /// Moves the leaves' gradients out, and back in later.
   std::vector<at::Tensor> take_leaf_gradients();
   void put_leaf_gradients(const std::vector<at::Tensor>& gradients);
-  /// Forgets gathered weights: the optimizer is about to change the masters.
+  /// Forgets gathered weights: the optimizer is about to change the masters. Memory of a kept copy
+  /// stays.
   void end_step();
+  /// In place of weights that are gathered and freed, where it is kept. Whoever writes masters but
+  /// the optimizer marks it as stale.
+  KeptCopy& kept_copy() { return copy_; }
   const GatherCount& gather_count() const { return gather_count_; }
 
  private:
@@ -127,6 +130,12 @@ class ShardGroup {
     at::Tensor staged;
     kernels::SideStream::Mark done;
   };
+  /// Of reshard_within().
+  struct Kept {
+    at::Tensor part;  ///< [fsdp / inner, chunk_elements]: this rank's among `inner`
+    comm::Communicator* inner = nullptr;
+  };
+  bool may_keep_copy() const;
   void add(PlacedParam placed);
   void allocate();
   void show_weights(ShardedParam& param);
@@ -142,14 +151,17 @@ class ShardGroup {
   std::int64_t chunk_elements_ = 0;
   at::Tensor flat_master_;
   at::Tensor weights_memory_;  ///< of all ShardedParam::storage; the masters' if aliased()
+  KeptCopy copy_;
   at::Tensor gather_in_, gather_out_;
-  at::Tensor kept_;  ///< [fsdp / inner, chunk_elements]: this rank's part among `inner_`
-  comm::Communicator* inner_ = nullptr;
+  Kept kept_;
   Upload upload_;
   comm::Request gather_;
   Weights weights_ = Weights::freed;
   GatherCount gather_count_;
 };
+
+/// Bytes that a gather reads and writes.
+std::int64_t gather_bytes(const ShardGroup& group);
 
 /// Have its flat buffers no gaps?
 bool is_dense(const ShardGroup& group);

@@ -47,7 +47,8 @@ class StageWeights {
   const ShardGroup* tied() const { return tied_; }
   /// As Model::buffers, undefined where no cell of the stage uses them.
   std::vector<at::Tensor>& buffers() { return buffers_; }
-  /// Without a tied one that has its home in another stage of this rank.
+  /// Without a tied one that has its home in another stage of this rank. Masters may be written
+  /// until the next step begins: kept copies are stale.
   Params params() const;
   /// Those of params() that are not frozen.
   Params trained_params() const;

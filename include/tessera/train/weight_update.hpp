@@ -20,7 +20,7 @@ class WeightUpdate {
   /// Learning rate of step `step` (from 0) of the schedule.
   double rate(std::int64_t step) const { return plan_.lr * schedule_.factor(step); }
   /// Update number `t` (from 1) at rate `lr`, with gradients clipped whose norm over the whole job
-  /// is `norm`.
+  /// is `norm`. After Stages::end_step(); copies that the stages keep are current then.
   void apply(double lr, double norm, std::int64_t t);
   /// Of the trained parameters, in the order of Stages::trained_params().
   std::vector<optim::ParamState>& states() { return states_; }
@@ -31,6 +31,7 @@ class WeightUpdate {
   optim::Schedule schedule_;
   optim::AdamW optimizer_;
   std::vector<optim::ParamState> states_;
+  std::vector<parallel::ShardGroup*> groups_;  ///< of their parameters, in the same order
 };
 
 }  // namespace tessera::train
