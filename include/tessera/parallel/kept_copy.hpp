@@ -5,6 +5,8 @@
 
 #include "tessera/kernels/tensor.hpp"
 
+#include <utility>
+
 namespace tessera::parallel {
 
 /// Of one group. The copy is stale unless the optimizer has just written it. A stale one is cast
