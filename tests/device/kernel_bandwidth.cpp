@@ -156,16 +156,19 @@ void losses(Bench& bench) {
 /// A matrix of bfloat16 becomes one of float8 with a scale for each row, or column: the latter
 /// reads it twice.
 void roundings(Bench& bench) {
-  const std::int64_t rows = std::max<std::int64_t>(16, 2 * bench.elements / 4096 / 16 * 16);
-  const Tensor x = bench.values({rows, 4096}, at::kBFloat16);
-  const auto bytes = static_cast<double>(x.nbytes());
   using kernels::ByteOrder, kernels::ScaleBlock;
-  bench.row("float8 by rows", 1.5 * bytes, [=] {
-    kernels::to_scaled_bytes(x, DType::f8e4m3, false, {1, ScaleBlock::whole}, ByteOrder::rows);
-  });
-  bench.row("float8 by columns", 2.5 * bytes, [=] {
-    kernels::to_scaled_bytes(x, DType::f8e4m3, false, {ScaleBlock::whole, 1}, ByteOrder::columns);
-  });
+  for (const std::int64_t width : {4096, 1024}) {
+    const std::int64_t rows = std::max<std::int64_t>(16, 2 * bench.elements / width / 16 * 16);
+    const Tensor x = bench.values({rows, width}, at::kBFloat16);
+    const auto bytes = static_cast<double>(x.nbytes());
+    const std::string of = width == 4096 ? "" : " of " + std::to_string(width);
+    bench.row("float8 by rows" + of, 1.5 * bytes, [=] {
+      kernels::to_scaled_bytes(x, DType::f8e4m3, false, {1, ScaleBlock::whole}, ByteOrder::rows);
+    });
+    bench.row("float8 by columns" + of, 2.5 * bytes, [=] {
+      kernels::to_scaled_bytes(x, DType::f8e4m3, false, {ScaleBlock::whole, 1}, ByteOrder::columns);
+    });
+  }
 }
 
 }  // namespace

@@ -77,6 +77,56 @@ void round_rows(Rows<const T> x, bool powers_of_two, float* scales, float* inver
             body);
 }
 
+/// The same of rows that a warp holds: no thread waits for another warp.
+constexpr int short_packs = 4;
+
+template <int size>
+bool is_short(std::int64_t width) {
+  return width <= 32 * short_packs * size;
+}
+
+template <class Format, int size, class T>
+void round_short_rows(Rows<const T> x, bool powers_of_two, float* scales, float* inverses,
+                      std::uint8_t* bytes, Extent extent, cudaStream_t stream) {
+  using Bits = MagnitudeBits<T>;
+  constexpr int warps = threads_per_block / 32;
+  const auto body = [=] __device__(std::int64_t block, unsigned char*) {
+    const int lane = threadIdx.x % 32;
+    const std::int64_t row = block * warps + threadIdx.x / 32;
+    if (row >= extent.rows) return;  // a whole warp
+    const auto column = [&](int p) { return std::int64_t{p * 32 + lane} * size; };
+    Pack<T, size> packs[short_packs] = {};
+    Bits most = 0;
+#pragma unroll
+    for (int p = 0; p < short_packs; ++p) {
+      if (column(p) >= extent.width) break;
+      packs[p] = load<size>(x.data + row * x.stride + column(p));
+    }
+#pragma unroll
+    for (int p = 0; p < short_packs; ++p)
+      for (int k = 0; k < size; ++k) most = Max{}(most, magnitude(packs[p].items[k]));
+    most = reduce_warp(most, Max{});
+    const float scale = scale_for(bits_as<Compute<T>>(most), Format::largest, powers_of_two);
+    if (lane == 0) {
+      scales[row] = scale;
+      inverses[row] = 1 / scale;
+    }
+#pragma unroll
+    for (int p = 0; p < short_packs; ++p) {
+      if (column(p) >= extent.width) break;
+      store<size>(bytes + row * extent.width + column(p),
+                  rounded<Format>(packs[p], [&](int) { return scale; }));
+    }
+  };
+  launch<5>({"float8_short_rows",
+             (extent.rows + warps - 1) / warps,
+             0,
+             stream,
+             {reads(x, extent), writes(scales, extent.rows), writes(inverses, extent.rows),
+              writes(bytes, extent.rows * extent.width)}},
+            body);
+}
+
 /// Of a tile: 256 rows of 64 columns; in shared memory its columns are tile_pitch bytes apart, so
 /// that lanes meet in few banks. A thread moves a run of 4 rows, one word, of a column.
 constexpr int tile_rows = 256, tile_columns = 64, tile_run = 4, tile_pitch = tile_rows + tile_run;
@@ -228,9 +278,12 @@ void float8_rows(Rows<const T> x, bool has_infinities, bool powers_of_two, float
                  float* inverses, std::uint8_t* bytes, Extent extent, cudaStream_t stream) {
   constexpr int size = pack_size<T>;
   const auto round = [&]<class Format>(Format) {
-    rows_fit(size, extent.width, x)
-        ? round_rows<Format, size>(x, powers_of_two, scales, inverses, bytes, extent, stream)
-        : round_rows<Format, 1>(x, powers_of_two, scales, inverses, bytes, extent, stream);
+    if (!rows_fit(size, extent.width, x))
+      round_rows<Format, 1>(x, powers_of_two, scales, inverses, bytes, extent, stream);
+    else if (is_short<size>(extent.width))
+      round_short_rows<Format, size>(x, powers_of_two, scales, inverses, bytes, extent, stream);
+    else
+      round_rows<Format, size>(x, powers_of_two, scales, inverses, bytes, extent, stream);
   };
   has_infinities ? round(E5m2{}) : round(E4m3{});
 }

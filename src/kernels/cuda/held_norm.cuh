@@ -3,6 +3,7 @@
 // row.
 #pragma once
 
+#include "cuda/async_copy.cuh"
 #include "cuda/norm_launch.cuh"
 
 namespace tessera::kernels::device {
@@ -10,31 +11,6 @@ namespace tessera::kernels::device {
 template <int size, int held>
 bool is_held(std::int64_t width) {
   return width <= threads_per_block * size * held;
-}
-
-/// Begins to copy a pack of 16 bytes into shared memory, without registers. The thread that began
-/// it may read it after wait_for_copies().
-template <class P>
-__device__ void copy_async(P* shared, const void* from) {
-  static_assert(sizeof(P) == 16);
-#if defined(__CUDA_ARCH__)
-  const auto to = static_cast<unsigned>(__cvta_generic_to_shared(shared));
-  asm volatile("cp.async.cg.shared.global [%0], [%1], 16;" ::"r"(to), "l"(from) : "memory");
-#else
-  *shared = *static_cast<const P*>(from);
-#endif
-}
-/// Ends a group of copies.
-__device__ inline void end_copies() {
-#if defined(__CUDA_ARCH__)
-  asm volatile("cp.async.commit_group;" ::: "memory");
-#endif
-}
-/// Of all groups but the last.
-__device__ inline void wait_for_copies() {
-#if defined(__CUDA_ARCH__)
-  asm volatile("cp.async.wait_group 1;" ::: "memory");
-#endif
 }
 
 /// The first element of this thread's pack number `p`.

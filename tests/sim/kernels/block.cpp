@@ -38,7 +38,8 @@ Block::Block(int threads, std::size_t shared_bytes, KernelAccesses& accesses)
       shared_(shared_bytes + 2 * kGuard),
       accesses_(accesses),
       fibers_(fibers_of_this_thread()),
-      warps_(static_cast<std::size_t>((threads + kWarp - 1) / kWarp)) {
+      warps_(static_cast<std::size_t>((threads + kWarp - 1) / kWarp)),
+      async_copies_(static_cast<std::size_t>(threads)) {
   accesses_.shared_memory({shared_.data() + kGuard, shared_bytes}, kGuard);
 }
 
@@ -51,6 +52,7 @@ void Block::begin_turn(int thread) {
 bool Block::run(std::int64_t index, const BlockBody& body) {
   std::memset(shared_.data(), 0xFF, shared_.size());
   std::fill(warps_.begin(), warps_.end(), Warp{});
+  std::fill(async_copies_.begin(), async_copies_.end(), AsyncCopies{});
   at_barrier_ = ended_ = 0;
   accesses_.next_interval();
   blockIdx = {static_cast<unsigned>(index), 0, 0};

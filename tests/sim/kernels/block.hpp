@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "accesses.hpp"
+#include "async_copies.hpp"
 #include "fibers.hpp"
 
 namespace tessera::sim {
@@ -34,6 +35,9 @@ class Block {
   unsigned long long atomic_add(unsigned long long* address, unsigned long long value);
   unsigned atomic_max(unsigned* address, unsigned value);
   unsigned long long atomic_max(unsigned long long* address, unsigned long long value);
+
+  /// Of the thread that runs.
+  AsyncCopies& async_copies() { return async_copies_[static_cast<std::size_t>(thread_)]; }
 
   KernelAccesses& accesses() { return accesses_; }
 
@@ -64,6 +68,7 @@ class Block {
   KernelAccesses& accesses_;
   Fibers& fibers_;  ///< of this thread, kept from launch to launch
   std::vector<Warp> warps_;
+  std::vector<AsyncCopies> async_copies_;
   int thread_ = 0;
   int at_barrier_ = 0, ended_ = 0;
   std::uint64_t barriers_ = 0;

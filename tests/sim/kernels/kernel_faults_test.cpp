@@ -94,6 +94,17 @@ TEST(Kernel, FindsPoisonInSharedMemory) {
   EXPECT_THAT(out.values(), ::testing::Each(-1));
 }
 
+TEST(Kernel, SeesACopyAfterWaiting) {
+  std::vector<int> numbers(4 * 256);
+  std::iota(numbers.begin(), numbers.end(), 0);
+  const OnDevice<int> in(numbers), out(std::vector<int>(256));
+  copy_behind_threads(in.data(), out.data(), true);
+  EXPECT_THAT(out.values(),
+              ::testing::AllOf(::testing::Contains(4 * 255), ::testing::Each(::testing::Ge(0))));
+  copy_behind_threads(in.data(), out.data(), false);
+  EXPECT_THAT(out.values(), ::testing::Each(-1));
+}
+
 TEST(KernelFault, WriteBehindARow) {
   EXPECT_THAT(fault_of_rows(Fault::write_behind_a_row),
               HasSubstr("kernel add_first, block 0, thread 10: writes 4 bytes"));

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "planted_kernels.hpp"
 
+#include "cuda/async_copy.cuh"
 #include "cuda/launch.cuh"
 
 namespace tessera::kernels::device {
@@ -53,6 +54,22 @@ void sum_blocks(const double* values, double* sums, std::int64_t blocks, Fault f
            const double sum = reduce_block(values[block * 256 + threadIdx.x],
                                            reinterpret_cast<double*>(shared), Add{});
            if (threadIdx.x == 0) sums[block] = sum;
+         });
+}
+
+void copy_behind_threads(const int* in, int* out, bool waits) {
+  launch({"copy_behind_threads",
+          1,
+          16 * threads_per_block,
+          nullptr,
+          {reads(in, 4 * threads_per_block), writes(out, threads_per_block)}},
+         [=] __device__(std::int64_t, unsigned char* shared) {
+           auto* const pack = reinterpret_cast<Pack<int, 4>*>(shared) + threadIdx.x;
+           copy_async(pack, in + 4 * threadIdx.x);
+           end_copies();
+           end_copies();  // a group without copies is the newest one now
+           if (waits) wait_for_copies();
+           out[threadIdx.x] = pack->items[0];
          });
 }
 

@@ -31,6 +31,10 @@ void sum_blocks(const double* values, double* sums, std::int64_t blocks, Fault f
 /// its block.
 void count_threads(unsigned long long* count, unsigned long long* by_parity, std::int64_t blocks);
 
+/// out[i] = in[4 * i], from a copy of 4 ints into shared memory, for which the thread waits or does
+/// not.
+void copy_behind_threads(const int* in, int* out, bool waits);
+
 /// out[i] = the bits of an int in shared memory that no one has written.
 void read_new_shared_memory(int* out);
 

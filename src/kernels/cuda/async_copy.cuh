@@ -1,0 +1,23 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copies into shared memory that go on while their threads do: cp.async of the PTX ISA. The
+// simulated GPU has a file of this name for itself: the include path chooses.
+#pragma once
+
+namespace tessera::kernels::device {
+
+/// Begins to copy 16 bytes, without registers. The thread that began it may read them after
+/// wait_for_copies().
+template <class Pack>
+__device__ void copy_async(Pack* shared, const void* from) {
+  static_assert(sizeof(Pack) == 16);
+  const auto to = static_cast<unsigned>(__cvta_generic_to_shared(shared));
+  asm volatile("cp.async.cg.shared.global [%0], [%1], 16;" ::"r"(to), "l"(from) : "memory");
+}
+
+/// Ends a group of this thread's copies.
+__device__ inline void end_copies() { asm volatile("cp.async.commit_group;" ::: "memory"); }
+
+/// For all groups but the newest.
+__device__ inline void wait_for_copies() { asm volatile("cp.async.wait_group 1;" ::: "memory"); }
+
+}  // namespace tessera::kernels::device
