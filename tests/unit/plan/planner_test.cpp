@@ -5,7 +5,7 @@
 
 #include <gmock/gmock.h>
 
-#include <chrono>
+#include <ctime>
 
 #include "slowdown.hpp"
 #include "unit/config/config_files.hpp"
@@ -264,16 +264,16 @@ TEST(Planner, AThousandJobsTakeASecond) {
   const JobFile file(
       "[model]\nflavor = '70B'\n[training]\nglobal_batch_size = 512\ndataset_path = 'x'\n"
       "[parallelism]\ntensor_parallel_degree = 8\npipeline_parallel_degree = 4\n");
-  const auto begin = std::chrono::steady_clock::now();
+  const std::clock_t begin = std::clock();  // of the processor: a machine may stand still
   for (int i = 1; i <= 1000; ++i) {
     config::Reading job =
         config::read_job({file.path(), "--optimizer.lr", std::to_string(1e-5 * i)});
     planner.plan(job, 256, 0);
     EXPECT_TRUE(job.problems.empty()) << message_of(job.problems);
   }
-  const std::chrono::duration<double> seconds = std::chrono::steady_clock::now() - begin;
-  RecordProperty("seconds", std::to_string(seconds.count()));
-  EXPECT_LT(seconds.count(), 4.0 * tessera::test::kSlowdown);
+  const double seconds = static_cast<double>(std::clock() - begin) / CLOCKS_PER_SEC;
+  RecordProperty("seconds", std::to_string(seconds));
+  EXPECT_LT(seconds, 4.0 * tessera::test::kSlowdown);
 }
 
 }  // namespace
