@@ -8,16 +8,15 @@ set -euo pipefail
 here=$(dirname "$(realpath "$0")") tessera=$1 size=$2; shift 2
 work=$(mktemp -d); trap 'rm -rf "$work"' EXIT
 batch=1
-if [ "$size" = micro ]; then
-  dim=2048 heads=32 kv=8 head=64 hidden=8192 vocab=128256 layers=16 seq=256 steps=16 batch=8
-  export OMP_NUM_THREADS; OMP_NUM_THREADS=$(nproc)
-elif [ "$size" != tiny ]; then
-  dim=4096 heads=32 kv=8 head=128 hidden=14336 vocab=128256 layers=8 seq=8192 steps=16
-  [ "$size" = full ] || seq=512
-  export OMP_NUM_THREADS; OMP_NUM_THREADS=$(nproc)  # the host draws 2.8 billion initial values
-else
-  dim=64 heads=4 kv=2 head=16 hidden=192 vocab=256 layers=2 seq=64 steps=5
-fi
+case $size in
+  full | short)
+    dim=4096 heads=32 kv=8 head=128 hidden=14336 vocab=128256 layers=8 seq=8192 steps=16
+    [ "$size" = full ] || seq=512 ;;
+  micro) dim=2048 heads=32 kv=8 head=64 hidden=8192 vocab=128256 layers=16 seq=256 steps=16 batch=8 ;;
+  tiny) dim=64 heads=4 kv=2 head=16 hidden=192 vocab=256 layers=2 seq=64 steps=5 ;;
+  *) echo "a size is full, short, micro or tiny, not '$size'" >&2; exit 2 ;;
+esac
+if [ "$size" != tiny ]; then export OMP_NUM_THREADS; OMP_NUM_THREADS=$(nproc); fi  # the host draws billions of initial values
 cat >"$work/config.json" <<J
 {"model_type": "llama", "hidden_size": $dim, "num_hidden_layers": $layers, "num_attention_heads": $heads, "num_key_value_heads": $kv,
  "head_dim": $head, "intermediate_size": $hidden, "vocab_size": $vocab, "rms_norm_eps": 1e-5, "tie_word_embeddings": false, "rope_theta": 500000.0}

@@ -42,21 +42,16 @@ class WarpSquares {
   /// Adds the square of a number of 24 bits to two of the grids. They end 77 bits below the largest
   /// square's first one, so that they hold the whole square if the number is least() or more.
   __device__ void add_square(double x) {
-    const double part = fma(x, x, coarse_) - coarse_;
-    sums_[0] += part;
-    const double rest = fma(x, x, -part), fine = coarse_ * 0x1p-39;
-    sums_[1] += (rest + fine) - fine;
+    const Parts parts = parts_of(x);
+    sums_[0] += parts.coarse;
+    sums_[1] += parts.fine;
   }
   /// As bits of a float32; 1 or more.
   __device__ unsigned least() const { return least_; }
-  /// What add_square() did not add of x * x.
-  __device__ double finer_than_two(double x) const {
-    const double part = fma(x, x, coarse_) - coarse_;
-    const double rest = fma(x, x, -part), fine = coarse_ * 0x1p-39;
-    return rest - ((rest + fine) - fine);
+  /// Adds what add_square() left of x * x. Returns what is finer than the three grids.
+  __device__ double add_rest(double x) {
+    return take(parts_of(x).rest, coarse_ * 0x1p-78, sums_[2]);
   }
-  /// Adds what finer_than_two() returned. Returns what is finer than the three grids.
-  __device__ double add_fine(double x) { return take(x, coarse_ * 0x1p-78, sums_[2]); }
   template <class Deposit>
   __device__ void deposit(const Deposit& deposit) {
     for (double& sum : sums_) {
@@ -67,6 +62,15 @@ class WarpSquares {
   }
 
  private:
+  /// Of a square, which is exact in float64: what two of the grids hold, and the rest.
+  struct Parts {
+    double coarse, fine, rest;
+  };
+  __device__ Parts parts_of(double x) const {
+    const double coarse = fma(x, x, coarse_) - coarse_, left = fma(x, x, -coarse);
+    const double grid = coarse_ * 0x1p-39, fine = (left + grid) - grid;
+    return {coarse, fine, left - fine};
+  }
   __device__ static double take(double x, double grid, double& sum) {
     const double part = (x + grid) - grid;
     sum += part;
@@ -159,16 +163,13 @@ __device__ void for_few(const T* values, std::int64_t at, std::int64_t last, uns
 }
 
 /// The squares of float32 or bfloat16 numbers: products of 24 bits are exact in float64, and each
-/// finite one is on the grids. The magnitudes' bits order as they do.
+/// finite one is on the grids.
 template <int size, class T>
 __device__ void add_single(const T (&tile)[exact_values<T>], const T* values, std::int64_t at,
                            std::int64_t last, WarpSquares& sums, const Digits& digits) {
   unsigned largest = 0;
 #pragma unroll
-  for (int k = 0; k < exact_values<T>; ++k) {
-    const unsigned bits = bits_as<std::uint32_t>(wide(tile[k])) & 0x7fffffffu;
-    largest = bits > largest ? bits : largest;
-  }
+  for (int k = 0; k < exact_values<T>; ++k) largest = Max{}(largest, magnitude(tile[k]));
   largest = largest_of_warp(largest);
   if (largest == 0) return;
   if (largest >= 0x7f800000u)
@@ -183,12 +184,11 @@ __device__ void add_single(const T (&tile)[exact_values<T>], const T* values, st
 #pragma unroll
   for (int k = 0; k < exact_values<T>; ++k) {
     sums.add_square(wide(tile[k]));
-    const unsigned bits = bits_as<std::uint32_t>(wide(tile[k])) & 0x7fffffffu;
-    which |= bits - 1 < sums.least() - 1 ? 1u << k : 0;
+    which |= magnitude(tile[k]) - 1 < sums.least() - 1 ? 1u << k : 0;
   }
   if (which == 0) return;
   for_few<size>(values, at, last, which, [&](double x) {
-    const double rest = sums.add_fine(sums.finer_than_two(x));
+    const double rest = sums.add_rest(x);
     if (rest != 0) digits(rest);
   });
 }

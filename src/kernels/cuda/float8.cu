@@ -24,34 +24,46 @@ void bytes_by_rows(Rows<const T> x, const float* scales, int step, std::uint8_t*
          });
 }
 
-/// Largest magnitude, scale and bytes of each row. A thread holds two packs of it; what is beyond
-/// is read again, and found in a cache: more packs in registers would leave space for fewer blocks.
-template <class Format, int size, class T>
+/// Values of a row that a warp takes by itself, and no thread waits for another warp.
+template <int size>
+constexpr std::int64_t short_row = 32 * 4 * size;
+
+/// Largest magnitude, scale and bytes of each row, which `lanes` threads share: a block, or a warp
+/// where rows have no more than short_row<size> values. A thread holds a few packs of it. What is
+/// beyond is read again, and found in a cache: more packs in registers would leave space for fewer
+/// blocks.
+template <class Format, int size, int lanes, class T>
 void round_rows(Rows<const T> x, bool powers_of_two, float* scales, float* inverses,
                 std::uint8_t* bytes, Extent extent, cudaStream_t stream) {
   using Bits = MagnitudeBits<T>;
-  const auto body = [=] __device__(std::int64_t row, unsigned char* shared) {
-    constexpr int held = 2;
-    constexpr std::int64_t step = threads_per_block * size;
+  constexpr bool whole_block = lanes == threads_per_block;
+  constexpr int rows = threads_per_block / lanes, held = whole_block ? 2 : 4;
+  const auto body = [=] __device__(std::int64_t block, unsigned char* shared) {
+    constexpr std::int64_t step = lanes * size;
+    const int lane = threadIdx.x % lanes;
+    const std::int64_t row = block * rows + threadIdx.x / lanes;
+    if (row >= extent.rows) return;  // all lanes
     const T* const data = x.data + row * x.stride;
     Pack<T, size> packs[held] = {};
     Bits most = 0;
 #pragma unroll
     for (int p = 0; p < held; ++p) {
-      const std::int64_t i = p * step + threadIdx.x * size;
+      const std::int64_t i = p * step + lane * size;
       if (i >= extent.width) break;
       packs[p] = load<size>(data + i);
     }
 #pragma unroll
     for (int p = 0; p < held; ++p)
       for (int k = 0; k < size; ++k) most = Max{}(most, magnitude(packs[p].items[k]));
-    for (std::int64_t i = held * step + threadIdx.x * size; i < extent.width; i += step) {
+    const std::int64_t beyond = whole_block ? held * step + lane * size : extent.width;
+    for (std::int64_t i = beyond; i < extent.width; i += step) {
       const auto pack = load<size>(data + i);
       for (int k = 0; k < size; ++k) most = Max{}(most, magnitude(pack.items[k]));
     }
-    most = reduce_block(most, reinterpret_cast<Bits*>(shared), Max{});
+    most = whole_block ? reduce_block(most, reinterpret_cast<Bits*>(shared), Max{})
+                       : reduce_warp(most, Max{});
     const float scale = scale_for(bits_as<Compute<T>>(most), Format::largest, powers_of_two);
-    if (threadIdx.x == 0) {
+    if (lane == 0) {
       scales[row] = scale;
       inverses[row] = 1 / scale;
     }
@@ -61,70 +73,20 @@ void round_rows(Rows<const T> x, bool powers_of_two, float* scales, float* inver
     };
 #pragma unroll
     for (int p = 0; p < held; ++p) {
-      const std::int64_t i = p * step + threadIdx.x * size;
+      const std::int64_t i = p * step + lane * size;
       if (i >= extent.width) break;
       write(i, packs[p]);
     }
-    for (std::int64_t i = held * step + threadIdx.x * size; i < extent.width; i += step)
-      write(i, load<size>(data + i));
+    for (std::int64_t i = beyond; i < extent.width; i += step) write(i, load<size>(data + i));
   };
-  launch<6>({"float8_rows",
-             extent.rows,
-             sizeof(Bits) * 32,
-             stream,
-             {reads(x, extent), writes(scales, extent.rows), writes(inverses, extent.rows),
-              writes(bytes, extent.rows * extent.width)}},
-            body);
-}
-
-/// The same of rows that a warp holds: no thread waits for another warp.
-constexpr int short_packs = 4;
-
-template <int size>
-bool is_short(std::int64_t width) {
-  return width <= 32 * short_packs * size;
-}
-
-template <class Format, int size, class T>
-void round_short_rows(Rows<const T> x, bool powers_of_two, float* scales, float* inverses,
-                      std::uint8_t* bytes, Extent extent, cudaStream_t stream) {
-  using Bits = MagnitudeBits<T>;
-  constexpr int warps = threads_per_block / 32;
-  const auto body = [=] __device__(std::int64_t block, unsigned char*) {
-    const int lane = threadIdx.x % 32;
-    const std::int64_t row = block * warps + threadIdx.x / 32;
-    if (row >= extent.rows) return;  // a whole warp
-    const auto column = [&](int p) { return std::int64_t{p * 32 + lane} * size; };
-    Pack<T, size> packs[short_packs] = {};
-    Bits most = 0;
-#pragma unroll
-    for (int p = 0; p < short_packs; ++p) {
-      if (column(p) >= extent.width) break;
-      packs[p] = load<size>(x.data + row * x.stride + column(p));
-    }
-#pragma unroll
-    for (int p = 0; p < short_packs; ++p)
-      for (int k = 0; k < size; ++k) most = Max{}(most, magnitude(packs[p].items[k]));
-    most = reduce_warp(most, Max{});
-    const float scale = scale_for(bits_as<Compute<T>>(most), Format::largest, powers_of_two);
-    if (lane == 0) {
-      scales[row] = scale;
-      inverses[row] = 1 / scale;
-    }
-#pragma unroll
-    for (int p = 0; p < short_packs; ++p) {
-      if (column(p) >= extent.width) break;
-      store<size>(bytes + row * extent.width + column(p),
-                  rounded<Format>(packs[p], [&](int) { return scale; }));
-    }
-  };
-  launch<5>({"float8_short_rows",
-             (extent.rows + warps - 1) / warps,
-             0,
-             stream,
-             {reads(x, extent), writes(scales, extent.rows), writes(inverses, extent.rows),
-              writes(bytes, extent.rows * extent.width)}},
-            body);
+  launch<whole_block ? 6 : 5>(
+      {"float8_rows",
+       (extent.rows + rows - 1) / rows,
+       sizeof(Bits) * 32,
+       stream,
+       {reads(x, extent), writes(scales, extent.rows), writes(inverses, extent.rows),
+        writes(bytes, extent.rows * extent.width)}},
+      body);
 }
 
 /// Of a tile: 256 rows of 64 columns; in shared memory its columns are tile_pitch bytes apart, so
@@ -161,15 +123,15 @@ __device__ inline Turned turned(std::uint32_t a, std::uint32_t b, std::uint32_t 
 template <class Format, int size, class T>
 __device__ void round_run(const T* from, std::int64_t stride, std::int64_t rows,
                           const float (&scale)[size], unsigned char* words) {
-  if constexpr (size % 4 == 0) {
-    std::uint32_t of_rows[tile_run][size / 4] = {};
+  Pack<std::uint8_t, size> bytes[tile_run] = {};
 #pragma unroll
-    for (int r = 0; r < tile_run; ++r) {
-      if (r >= rows) break;
-      const auto bytes =
-          rounded<Format>(load<size>(from + r * stride), [&](int k) { return scale[k]; });
-      __builtin_memcpy(of_rows[r], &bytes, sizeof bytes);
-    }
+  for (int r = 0; r < tile_run; ++r) {
+    if (r >= rows) break;
+    bytes[r] = rounded<Format>(load<size>(from + r * stride), [&](int k) { return scale[k]; });
+  }
+  if constexpr (size % 4 == 0) {
+    std::uint32_t of_rows[tile_run][size / 4];
+    __builtin_memcpy(of_rows, bytes, sizeof bytes);
 #pragma unroll
     for (int k = 0; k < size; k += 4) {
       const Turned t =
@@ -179,11 +141,6 @@ __device__ void round_run(const T* from, std::int64_t stride, std::int64_t rows,
         *reinterpret_cast<std::uint32_t*>(words + (k + c) * tile_pitch) = t.words[c];
     }
   } else {
-    Pack<std::uint8_t, size> bytes[tile_run] = {};
-    for (int r = 0; r < tile_run; ++r) {
-      if (r >= rows) break;
-      bytes[r] = rounded<Format>(load<size>(from + r * stride), [&](int k) { return scale[k]; });
-    }
     for (int k = 0; k < size; ++k) {
       Pack<std::uint8_t, tile_run> word;
       for (int r = 0; r < tile_run; ++r) word.items[r] = bytes[r].items[k];
@@ -196,18 +153,14 @@ __device__ void round_run(const T* from, std::int64_t stride, std::int64_t rows,
 template <int together>
 __device__ void store_columns(const unsigned char* tile, std::uint8_t* bytes, std::int64_t row,
                               std::int64_t column, Extent extent) {
-  constexpr int runs = tile_rows / together;
+  constexpr int runs = tile_rows / together, part = together < tile_run ? together : tile_run;
   for (int i = threadIdx.x; i < tile_columns * runs; i += threads_per_block) {
     const int c = i / runs, r = i % runs * together;
     if (column + c >= extent.width || row + r >= extent.rows) continue;
     Pack<std::uint8_t, together> run;
-    if constexpr (together % tile_run == 0) {
-      for (int k = 0; k < together; k += tile_run) {
-        const auto word = load<tile_run>(tile + c * tile_pitch + r + k);
-        for (int b = 0; b < tile_run; ++b) run.items[k + b] = word.items[b];
-      }
-    } else {
-      run = load<together>(tile + c * tile_pitch + r);
+    for (int k = 0; k < together; k += part) {
+      const auto word = load<part>(tile + c * tile_pitch + r + k);
+      for (int b = 0; b < part; ++b) run.items[k + b] = word.items[b];
     }
     store<together>(bytes + (column + c) * extent.rows + row + r, run);
   }
@@ -278,12 +231,13 @@ void float8_rows(Rows<const T> x, bool has_infinities, bool powers_of_two, float
                  float* inverses, std::uint8_t* bytes, Extent extent, cudaStream_t stream) {
   constexpr int size = pack_size<T>;
   const auto round = [&]<class Format>(Format) {
+    constexpr int all = threads_per_block;
     if (!rows_fit(size, extent.width, x))
-      round_rows<Format, 1>(x, powers_of_two, scales, inverses, bytes, extent, stream);
-    else if (is_short<size>(extent.width))
-      round_short_rows<Format, size>(x, powers_of_two, scales, inverses, bytes, extent, stream);
+      round_rows<Format, 1, all>(x, powers_of_two, scales, inverses, bytes, extent, stream);
+    else if (extent.width > short_row<size>)
+      round_rows<Format, size, all>(x, powers_of_two, scales, inverses, bytes, extent, stream);
     else
-      round_rows<Format, size>(x, powers_of_two, scales, inverses, bytes, extent, stream);
+      round_rows<Format, size, 32>(x, powers_of_two, scales, inverses, bytes, extent, stream);
   };
   has_infinities ? round(E5m2{}) : round(E4m3{});
 }

@@ -11,14 +11,6 @@
 
 namespace tessera::kernels::device {
 
-/// The magnitude's bits order as magnitudes do, and those of a NaN are above all others.
-template <class T>
-__device__ MagnitudeBits<T> magnitude(T value) {
-  using Bits = MagnitudeBits<T>;
-  const Compute<T> v = wide(value);
-  return bits_as<Bits>(v) & static_cast<Bits>(~Bits{0} >> 1);
-}
-
 /// The quotient in float64, rounded to float32. Of float32 numbers it is the quotient in float32
 /// (Figueroa, "When is double rounding innocuous?", 1995).
 __device__ inline float quotient(double a, double b) { return static_cast<float>(a / b); }

@@ -19,13 +19,13 @@ __device__ std::int64_t column_of(int p) {
   return (p * threads_per_block + threadIdx.x) * size;
 }
 
-/// Zeros beyond the row's end, or where there is no row.
+/// Zeros beyond the row's end.
 template <int size, int held, class T>
 __device__ void load_row(const T* row, std::int64_t width, Pack<T, size> (&packs)[held]) {
 #pragma unroll
   for (int p = 0; p < held; ++p) {
     const std::int64_t i = column_of<size>(p);
-    packs[p] = row != nullptr && i < width ? load<size>(row + i) : Pack<T, size>{};
+    packs[p] = i < width ? load<size>(row + i) : Pack<T, size>{};
   }
 }
 
@@ -33,13 +33,12 @@ __device__ void load_row(const T* row, std::int64_t width, Pack<T, size> (&packs
 /// barrier is enough.
 template <class V>
 __device__ V sum_over_block(V value, V* scratch, std::int64_t turn) {
-  constexpr int warps = threads_per_block / 32;
   value = reduce_warp(value, Add{});
-  V* const parts = scratch + turn % 2 * warps;
+  V* const parts = scratch + turn % 2 * warps_per_block;
   if (threadIdx.x % 32 == 0) parts[threadIdx.x / 32] = value;
   __syncthreads();
   V sum = parts[0];
-  for (int w = 1; w < warps; ++w) sum += parts[w];
+  for (int w = 1; w < warps_per_block; ++w) sum += parts[w];
   return sum;
 }
 

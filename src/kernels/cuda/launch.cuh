@@ -88,8 +88,16 @@ __device__ V reduce_block(V value, V* scratch, const Combine& combine) {
   if (threadIdx.x % 32 == 0) scratch[warp] = value;
   __syncthreads();
   V result = scratch[0];
-  for (int w = 1; w < threads_per_block / 32; ++w) result = combine(result, scratch[w]);
+  for (int w = 1; w < warps_per_block; ++w) result = combine(result, scratch[w]);
   return result;
+}
+
+/// The magnitude's bits order as magnitudes do, and those of a NaN are above all others.
+template <class T>
+__device__ MagnitudeBits<T> magnitude(T value) {
+  using Bits = MagnitudeBits<T>;
+  const Compute<T> v = wide(value);
+  return bits_as<Bits>(v) & static_cast<Bits>(~Bits{0} >> 1);
 }
 
 struct Add {

@@ -32,7 +32,6 @@ void largest_of_rows(Rows<const T> x, MagnitudeBits<T>* largest, bool one_for_al
 }
 
 constexpr std::int64_t rows_per_strip = 128;
-constexpr int warps = threads_per_block / 32;
 
 /// A block takes a strip: 128 rows of as many columns as a warp reads at a time. `largest` begins
 /// as 0; a maximum does not depend on the order.
@@ -45,7 +44,7 @@ void largest_of_columns(Rows<const T> x, MagnitudeBits<T>* largest, Extent exten
   const std::int64_t blocks = (extent.rows + rows_per_strip - 1) / rows_per_strip * across;
   launch({"largest_of_columns",
           blocks,
-          sizeof(Bits) * columns * warps,
+          sizeof(Bits) * columns * warps_per_block,
           stream,
           {reads(x, extent), writes(largest, extent.width)}},
          [=] __device__(std::int64_t block, unsigned char* shared) {
@@ -57,7 +56,7 @@ void largest_of_columns(Rows<const T> x, MagnitudeBits<T>* largest, Extent exten
            const std::int64_t column = block % across * columns;
            Bits most[size] = {};
            if (column + lane * size < extent.width)
-             for (std::int64_t row = first + warp; row < last; row += warps) {
+             for (std::int64_t row = first + warp; row < last; row += warps_per_block) {
                const auto pack = load<size>(x.data + row * x.stride + column + lane * size);
                for (int k = 0; k < size; ++k) most[k] = Max{}(most[k], magnitude(pack.items[k]));
              }
@@ -66,7 +65,7 @@ void largest_of_columns(Rows<const T> x, MagnitudeBits<T>* largest, Extent exten
            for (std::int64_t i = threadIdx.x; i < columns; i += blockDim.x) {
              if (column + i >= extent.width) break;
              Bits all = 0;
-             for (int w = 0; w < warps; ++w) all = Max{}(all, of_warps[w * columns + i]);
+             for (int w = 0; w < warps_per_block; ++w) all = Max{}(all, of_warps[w * columns + i]);
              atomicMax(largest + column + i, all);
            }
            __syncthreads();

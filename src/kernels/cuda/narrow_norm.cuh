@@ -39,12 +39,8 @@ void forward_narrow(const NormInput<T>& in, const T* weight, T* y, Compute<T>* r
     const int lane = threadIdx.x % lanes;
     const std::int64_t row = block * groups + threadIdx.x / lanes, column = lane * size;
     const bool there = row < extent.rows && column < extent.width;
-    auto v = load_at<size>(in.x, row, column, extent);
-    if (in.residual != nullptr) {
-      const auto more = load_at<size>(in.residual, row, column, extent);
-      for (int k = 0; k < size; ++k) v.items[k] = narrow<T>(wide(v.items[k]) + wide(more.items[k]));
-      if (there) store<size>(in.sum + row * extent.width + column, v);
-    }
+    Pack<T, size> v{};
+    if (there) v = summed<size>(in, row * extent.width + column);
     C squares = 0;
     for (int k = 0; k < size; ++k) squares = fma(wide(v.items[k]), wide(v.items[k]), squares);
     squares = reduce_warp(squares, Add{}, lanes);

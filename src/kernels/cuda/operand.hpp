@@ -43,7 +43,7 @@ Operand writes(T* data, std::int64_t count) {
   return written(reads<T>(data, count));
 }
 
-inline constexpr int threads_per_block = 256;
+inline constexpr int threads_per_block = 256, warps_per_block = threads_per_block / 32;
 
 /// `blocks` blocks of threads_per_block threads, `shared_bytes` bytes of shared memory each.
 struct Launch {

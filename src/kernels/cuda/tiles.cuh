@@ -6,8 +6,6 @@
 
 namespace tessera::kernels::device {
 
-inline constexpr int warps_per_block = threads_per_block / 32;
-
 /// Where the thread's value number `k` of the tile at `first` is: packs of the 32 lanes lie side by
 /// side.
 template <int size>
