@@ -5,14 +5,13 @@
 #include <algorithm>
 #include <array>
 #include <charconv>
-#include <chrono>
-#include <cstdint>
 #include <functional>
 #include <set>
 #include <utility>
 
 #include "tessera/base/error.hpp"
 #include "tessera/base/text_file.hpp"
+#include "tessera/metrics/core_speed.hpp"
 #include "tessera/metrics/flops.hpp"
 
 namespace tessera::metrics {
@@ -108,34 +107,6 @@ double stated_clock_hz(std::string_view cpuinfo) {
   return megahertz * 1e6;
 }
 
-/// Cycles a second from a chain of additions that each wait for the one before: one cycle each on
-/// every core of today. The stated clock will not do: it is the base clock on virtual machines, and
-/// the idle clock elsewhere. 0: no such chain here.
-double measured_clock_hz() {
-#if defined(__x86_64__) || defined(__aarch64__)
-  constexpr int additions = 16 * 20'000;
-  double best = 0;
-  for (int trial = 0; trial < 9; ++trial) {
-    std::uint64_t x = 1;
-    const std::uint64_t y = 3;
-    const auto start = std::chrono::steady_clock::now();
-    for (int i = 0; i < additions / 16; ++i) {
-#if defined(__x86_64__)
-      asm volatile(".rept 16\n\tadd %1, %0\n\t.endr" : "+r"(x) : "r"(y));
-#else
-      asm volatile(".rept 16\n\tadd %0, %0, %1\n\t.endr" : "+r"(x) : "r"(y));
-#endif
-    }
-    best = std::max(
-        best, additions /
-                  std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count());
-  }
-  return best;
-#else
-  return 0;
-#endif
-}
-
 const VectorUnit* widest_unit(std::string_view flags, DType dtype) {
   for (const VectorUnit& unit : vector_units)
     if ((unit.dtype == dtype || unit.dtype == DType::f32) && has_flag(flags, unit.flag))
@@ -149,6 +120,17 @@ double halves(std::string_view cpuinfo, const VectorUnit& unit) {
                     first_field(cpuinfo, "vendor_id") == "AuthenticAMD" &&
                     first_field(cpuinfo, "cpu family") == "25";
   return half ? 0.5 : 1;
+}
+
+std::string_view flags_in(std::string_view cpuinfo) {
+  const std::string_view flags = first_field(cpuinfo, "flags");
+  return flags.empty() ? first_field(cpuinfo, "Features") : flags;
+}
+
+/// Of all types: a processor that has them lowers its clock for any of them.
+VectorLoad load_of(std::string_view flags) {
+  if (has_flag(flags, "avx512f")) return VectorLoad::bits_512;
+  return has_flag(flags, "fma") ? VectorLoad::bits_256 : VectorLoad::none;
 }
 
 bool allowed_here(int processor) {
@@ -170,8 +152,7 @@ int physical_cores(std::string_view cpuinfo) {
 
 Peak host_peak_of(std::string_view cpuinfo, DType dtype, double cores, double clock_hz) {
   const double hz = clock_hz > 0 ? clock_hz : stated_clock_hz(cpuinfo);
-  std::string_view flags = first_field(cpuinfo, "flags");
-  if (flags.empty()) flags = first_field(cpuinfo, "Features");
+  const std::string_view flags = flags_in(cpuinfo);
   const VectorUnit* unit =
       dtype == DType::f64 ? widest_unit(flags, DType::f32) : widest_unit(flags, dtype);
   const bool floating =
@@ -183,7 +164,8 @@ Peak host_peak_of(std::string_view cpuinfo, DType dtype, double cores, double cl
   return {cores * hz * per_cycle,
           fmt::format("estimate: {:.4g} core{} x {:.2f} GHz{} x {:g} {} FLOP/cycle of {}", cores,
                       cores == 1 ? "" : "s", hz / 1e9, clock_hz > 0 ? " (measured)" : "", per_cycle,
-                      name_of(dtype), unit->name)};
+                      name_of(dtype), unit->name),
+          hz};
 }
 
 Peak host_peak(DType dtype, int ranks_on_node) {
@@ -191,7 +173,7 @@ Peak host_peak(DType dtype, int ranks_on_node) {
   const std::string cpuinfo = read_text("/proc/cpuinfo").value_or("");
   const double share = static_cast<double>(physical_cores(cpuinfo)) / ranks_on_node;
   return host_peak_of(cpuinfo, dtype, std::min<double>(share, count_cores(cpuinfo, allowed_here)),
-                      measured_clock_hz());
+                      core_clock_hz(load_of(flags_in(cpuinfo))));
 }
 
 }  // namespace tessera::metrics

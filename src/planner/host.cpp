@@ -8,6 +8,7 @@
 #include <string_view>
 
 #include "tessera/base/text_file.hpp"
+#include "tessera/metrics/core_speed.hpp"
 #include "tessera/metrics/flops.hpp"
 #include "tessera/planner/machine.hpp"
 
@@ -27,8 +28,11 @@ bool has_word(std::string_view cpuinfo, std::string_view word) {
   return cpuinfo.find(word) != std::string_view::npos;
 }
 
-/// What is usual, in shares of the processor's peak; measured on an AMD EPYC (Zen 4).
-void assume_rates(Host& host, std::string_view cpuinfo) {
+constexpr double kUnknownClock_hz = 2e9;
+
+/// What is usual: products in shares of the processor's peak, all else by its clock. Measured on an
+/// AMD EPYC (Zen 4) and an Intel Xeon (Cascade Lake), which has twice the FLOP of a cycle.
+void assume_rates(Host& host, std::string_view cpuinfo, double clock_hz) {
   host.f32_flops_per_second = 0.9 * host.f32_peak;
   // Intel's AVX512-BF16 does as many products in a cycle as its float32 instructions. Elsewhere
   // bfloat16 is widened where it has no instructions.
@@ -37,11 +41,15 @@ void assume_rates(Host& host, std::string_view cpuinfo) {
       matrix_unit || (has_word(cpuinfo, "avx512_bf16") && has_word(cpuinfo, "AuthenticAMD"));
   host.bf16_flops_per_second =
       fast ? (matrix_unit ? 0.4 : 0.88) * host.bf16_peak : 0.8 * host.f32_flops_per_second;
-  host.f32_operand_bytes_per_second = host.bf16_operand_bytes_per_second = 15e9;
-  host.attention_forward = 0.57 * host.f32_peak;
-  host.attention_backward = 0.52 * host.f32_peak;
-  host.scores_forward = 0.018 * host.f32_peak;
-  host.scores_backward = 0.05 * host.f32_peak;
+  host.f32_operand_bytes_per_second = host.bf16_operand_bytes_per_second = 4 * clock_hz;
+  constexpr double kUsualFlops = 32;  // of a cycle
+  const double width = std::min(1.0, host.f32_peak / clock_hz / kUsualFlops);
+  host.attention_forward = 19 * width * clock_hz;
+  host.attention_backward = 17.5 * width * clock_hz;
+  host.scores_forward = 0.6 * width * clock_hz;
+  host.scores_backward = 1.9 * width * clock_hz;
+  host.kernel_seconds = 22e3 / clock_hz;
+  host.fork_seconds = 11e3 / clock_hz;
 }
 
 }  // namespace
@@ -83,13 +91,12 @@ Host this_host() {
   host.cores = metrics::physical_cores(cpuinfo);
   host.memory_bytes =
       static_cast<double>(sysconf(_SC_PHYS_PAGES)) * static_cast<double>(sysconf(_SC_PAGESIZE));
-  host.f32_peak = metrics::host_peak(DType::f32, host.cores).flops;
+  const metrics::Peak peak = metrics::host_peak(DType::f32, host.cores);
+  host.f32_peak = peak.flops;
   host.bf16_peak = metrics::host_peak(DType::bf16, host.cores).flops;
-  assume_rates(host, cpuinfo);
-  host.copy_bytes_per_second = 20e9;
+  assume_rates(host, cpuinfo, peak.clock_hz > 0 ? peak.clock_hz : kUnknownClock_hz);
+  host.copy_bytes_per_second = metrics::copy_rate(host.cores);
   host.thread_rate = 0.88;
-  host.kernel_seconds = 6e-6;
-  host.fork_seconds = 3e-6;
   host.rank_bytes_per_second = 5e9;
   host.call_seconds = 2e-6;
   host.switch_seconds = 2e-4;

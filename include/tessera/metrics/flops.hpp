@@ -38,6 +38,7 @@ FlopsPerToken flops_per_token(const ModelSize& size);
 struct Peak {
   double flops = 0;  ///< 0: unknown, and so is the MFU
   std::string source;
+  double clock_hz = 0;  ///< of a core; 0: of a GPU, or unknown
 };
 
 /// Dense peak from the vendor's data sheet for a device named as CUDA or HIP name it ("NVIDIA H100

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "tessera/metrics/flops.hpp"
+#include "tessera/metrics/core_speed.hpp"
 
 #include <gtest/gtest.h>
 
@@ -138,6 +139,17 @@ TEST(HostPeak, OfThisMachineIsPlausibleAndShared) {
   EXPECT_GT(alone.flops, 1e9) << alone.source;
   EXPECT_LT(alone.flops, 1e14) << alone.source;
   EXPECT_LT(shared.flops, alone.flops) << shared.source;
+}
+
+TEST(CoreSpeed, IsPlausible) {
+  for (const int threads : {0, 1, 2, 1 << 20}) {
+    const double rate = copy_rate(threads);
+    EXPECT_GT(rate, 1e7);
+    EXPECT_LT(rate, 1e13);
+  }
+  const double clock_hz = core_clock_hz(VectorLoad::none);
+  EXPECT_GE(clock_hz, 0);  // 0: other kinds of processors
+  EXPECT_LT(clock_hz, 1e10);
 }
 
 TEST(Mfu, IsAFraction) {
