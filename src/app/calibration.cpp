@@ -45,7 +45,7 @@ void measure_links(comm::World& world, double seconds, planner::Host& host) {
     add([&] { all->all_gather(buffers.own(), buffers.all()).wait(); });
     add([&] { all->reduce_scatter(buffers.all(), buffers.own()).wait(); });
   }
-  const TwoRates rates = fit_two_rates(works);
+  const TwoRates rates = fit_two_rates(works, {host.rank_bytes_per_second, 1 / host.call_seconds});
   host.rank_bytes_per_second = rates.first;
   host.call_seconds = 1 / rates.second;
 }

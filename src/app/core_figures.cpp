@@ -39,14 +39,15 @@ constexpr std::array kAttentions{
 constexpr double kMeasurements = 2 * kProducts.size() + 2 * kAttentions.size() + 10;
 
 /// As many sets of tensors as exceed the caches: a step comes back to a tensor after many others.
+/// `round_bytes` are used from one set to the next.
 template <class Set>
 class Cold {
  public:
   template <class Make>
-  Cold(double bytes, const Make& make) {
+  Cold(double round_bytes, const Make& make) {
     constexpr double kBeyondCaches = 96 << 20;
-    const auto count = static_cast<std::size_t>(std::clamp(kBeyondCaches / bytes, 1.0, 256.0));
-    for (std::size_t i = 0; i <= count; ++i) sets_.push_back(make());
+    const double count = std::clamp(std::ceil(kBeyondCaches / round_bytes), 1.0, 256.0);
+    for (std::size_t i = 0; i <= static_cast<std::size_t>(count); ++i) sets_.push_back(make());
   }
   Set& next() { return sets_[++at_ % sets_.size()]; }
 
@@ -70,6 +71,16 @@ struct AttentionTensors {
   kernels::AttentionPart part;
   kernels::AttentionValue value;
   at::Tensor gradient;
+
+  explicit AttentionTensors(const std::array<std::int64_t, 4>& shape) : gradient(values(shape)) {
+    const double scale = 1 / std::sqrt(static_cast<double>(shape[3]));
+    part = {values(shape), values(shape), values(shape), scale, true, {}};
+    value = kernels::attention_part(part);
+  }
+  void backward() const { kernels::attention_part_backward(part, value, gradient); }
+  static at::Tensor values(const std::array<std::int64_t, 4>& shape) {
+    return at::randn(shape, at::TensorOptions(at::kFloat));
+  }
 };
 
 double flops_of(const GemmShape& s) { return 2.0 * static_cast<double>(s.m * s.k * s.n); }
@@ -85,6 +96,35 @@ double seconds_here(const std::function<void()>& work, double budget) {
     window.add(metrics::monotonic_seconds() - begin);
   }
   return window.median();
+}
+
+using Works = std::vector<std::function<void()>>;
+
+/// Of works that take turns for a time: what disturbs the machine meets them alike. The mean over
+/// ranks of their medians.
+std::vector<double> seconds_of_each(comm::Communicator& all, const Works& works, double budget) {
+  constexpr int kMostRounds = 2000;
+  std::vector<metrics::Window> windows(works.size(), metrics::Window(kMostRounds));
+  const auto round = [&](bool counts) {
+    const double begin = metrics::monotonic_seconds();
+    for (std::size_t i = 0; i < works.size(); ++i) {
+      const double start = metrics::monotonic_seconds();
+      works[i]();
+      if (counts) windows[i].add(metrics::monotonic_seconds() - start);
+    }
+    return metrics::monotonic_seconds() - begin;
+  };
+  round(false);
+  all.barrier();
+  const double once = comm::all_reduce_scalar(all, round(false), comm::Op::max);
+  all.barrier();
+  for (int left = static_cast<int>(std::clamp(budget / once, 5.0, 1.0 * kMostRounds)); left > 0;
+       --left)
+    round(true);
+  std::vector<double> out;
+  for (const metrics::Window& window : windows)
+    out.push_back(comm::all_reduce_scalar(all, window.median(), comm::Op::sum) / all.size());
+  return out;
 }
 
 /// Lets this process run on all cores on which its node's ranks may run.
@@ -106,43 +146,49 @@ class CoreMeter {
     return median_seconds(world_.control(), work, budget_);
   }
 
-  TwoRates products(at::ScalarType type, double operation) const {
+  TwoRates products(at::ScalarType type, double operation, const TwoRates& usual) const {
     std::vector<TimedWork> works;
-    for (const GemmShape& s : kProducts) {
-      const double bytes = ProductTensors(s, type).bytes();
-      Cold<ProductTensors> tensors(bytes, [&] { return ProductTensors(s, type); });
-      const double all = seconds([&] { tensors.next().multiply(); });
-      works.push_back({flops_of(s), bytes, std::max(all - operation, all / 2)});
-    }
-    return fit_two_rates(works);
+    for (const GemmShape& s : kProducts)
+      works.push_back({flops_of(s), ProductTensors(s, type).bytes(), 0});
+    double round = 0;
+    for (const TimedWork& work : works) round += work.second;
+    std::vector<Cold<ProductTensors>> tensors;
+    for (const GemmShape& s : kProducts)
+      tensors.emplace_back(round, [&] { return ProductTensors(s, type); });
+    Works calls;
+    for (Cold<ProductTensors>& sets : tensors)
+      calls.emplace_back([&sets] { sets.next().multiply(); });
+    std::vector<double> seconds = of_each(calls);
+    for (double& one : seconds) one = std::max(one - operation, one / 2);
+    return fitted(works, seconds, usual);
   }
 
   void attention(Host& host) const {
     std::vector<TimedWork> forward, backward;
+    double round = 0;
     for (const auto& [rows, seq, heads, dim] : kAttentions) {
-      const auto tensor = [&, rows = rows, seq = seq, heads = heads, dim = dim] {
-        return at::randn({rows, seq, heads, dim}, at::TensorOptions(at::kFloat));
-      };
-      const double scale = 1 / std::sqrt(static_cast<double>(dim));
-      const double bytes = 5 * 4.0 * static_cast<double>(rows * seq * heads * dim);
-      Cold<AttentionTensors> parts(bytes, [&] {
-        const kernels::AttentionPart part{tensor(), tensor(), tensor(), scale, true, {}};
-        return AttentionTensors{part, kernels::attention_part(part), tensor()};
-      });
       const double scores = static_cast<double>(rows * heads * seq * seq) / 2;
       const double flops = 4 * scores * static_cast<double>(dim);
-      forward.push_back(
-          {flops, scores, seconds([&] { kernels::attention_part(parts.next().part); })});
-      backward.push_back({planner::kAttentionBackward * flops, scores, seconds([&] {
-                            const AttentionTensors& one = parts.next();
-                            kernels::attention_part_backward(one.part, one.value, one.gradient);
-                          })});
+      forward.push_back({flops, scores, 0});
+      backward.push_back({planner::kAttentionBackward * flops, scores, 0});
+      round += 5 * 4.0 * static_cast<double>(rows * seq * heads * dim);
     }
-    const TwoRates there = fit_two_rates(forward), back = fit_two_rates(backward);
-    host.attention_forward = there.first;
-    host.scores_forward = there.second;
-    host.attention_backward = back.first;
-    host.scores_backward = back.second;
+    std::vector<Cold<AttentionTensors>> tensors;
+    for (const auto& shape : kAttentions)
+      tensors.emplace_back(round, [&] { return AttentionTensors(shape); });
+    Works there, back;
+    for (Cold<AttentionTensors>& sets : tensors) {
+      there.emplace_back([&sets] { kernels::attention_part(sets.next().part); });
+      back.emplace_back([&sets] { sets.next().backward(); });
+    }
+    const TwoRates ahead = fitted(forward, of_each(there),
+                                  {host.attention_forward, host.scores_forward}),
+                   behind = fitted(backward, of_each(back),
+                                   {host.attention_backward, host.scores_backward});
+    host.attention_forward = ahead.first;
+    host.scores_forward = ahead.second;
+    host.attention_backward = behind.first;
+    host.scores_backward = behind.second;
   }
 
   /// A small operation with its gradient.
@@ -166,6 +212,15 @@ class CoreMeter {
   }
 
  private:
+  std::vector<double> of_each(const Works& works) const {
+    return seconds_of_each(world_.control(), works, budget_ * static_cast<double>(works.size()));
+  }
+  static TwoRates fitted(std::vector<TimedWork> works, const std::vector<double>& seconds,
+                         const TwoRates& usual) {
+    for (std::size_t i = 0; i < works.size(); ++i) works[i].seconds = seconds[i];
+    return fit_two_rates(works, usual);
+  }
+
   comm::World& world_;
   double budget_;
 };
@@ -222,8 +277,12 @@ void measure_cores(comm::World& world, double seconds, Host& host) {
   const at::AutoGradMode without_gradients(false);
   const CoreMeter meter(world, seconds / kMeasurements);
   host.kernel_seconds = meter.operation();
-  const TwoRates f32 = meter.products(at::kFloat, host.kernel_seconds),
-                 bf16 = meter.products(at::kBFloat16, host.kernel_seconds);
+  const TwoRates f32 =
+                     meter.products(at::kFloat, host.kernel_seconds,
+                                    {host.f32_flops_per_second, host.f32_operand_bytes_per_second}),
+                 bf16 = meter.products(
+                     at::kBFloat16, host.kernel_seconds,
+                     {host.bf16_flops_per_second, host.bf16_operand_bytes_per_second});
   host.f32_flops_per_second = f32.first;
   host.f32_operand_bytes_per_second = f32.second;
   host.bf16_flops_per_second = bf16.first;

@@ -13,21 +13,23 @@ double rate_of(double seconds) { return 1 / std::max(seconds, kNoTime); }
 
 }  // namespace
 
-TwoRates fit_two_rates(const std::vector<TimedWork>& works) {
+TwoRates fit_two_rates(const std::vector<TimedWork>& works, const TwoRates& usual) {
   // Each work is the equation a x + b y = 1, in amounts for each second that it took.
   double aa = 0, ab = 0, bb = 0, a = 0, b = 0;
-  for (const TimedWork& work : works) {
-    const double first = work.first / work.seconds, second = work.second / work.seconds;
-    aa += first * first;
-    ab += first * second;
-    bb += second * second;
-    a += first;
-    b += second;
-  }
+  const auto add = [&](double first, double second, double weight) {
+    aa += weight * first * first;
+    ab += weight * first * second;
+    bb += weight * second * second;
+    a += weight * first;
+    b += weight * second;
+  };
+  for (const TimedWork& work : works) add(work.first / work.seconds, work.second / work.seconds, 1);
+  constexpr double kWeightOfUsual = 0.02;
+  add(usual.first, 0, kWeightOfUsual);
+  add(0, usual.second, kWeightOfUsual);
   const double determinant = aa * bb - ab * ab;
-  const bool apart = determinant > 1e-9 * aa * bb;
-  double x = apart ? (a * bb - b * ab) / determinant : a / aa;
-  double y = apart ? (b * aa - a * ab) / determinant : 0;
+  double x = (a * bb - b * ab) / determinant;
+  double y = (b * aa - a * ab) / determinant;
   if (y < 0) {
     x = a / aa;
     y = 0;
