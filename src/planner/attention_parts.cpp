@@ -98,6 +98,7 @@ void CellParts::rotate_keys(double forward, double backward, double kv_bytes) {
       steps * std::max(0.0, 2 * send - backward * hidden) +
       stream_seconds(machine, tokens() * (kv_bytes + 2 * width) * 3 * steps);
   if (attention_again()) time.recomputed[Category::cp] += there;
+  time.calls += steps * (attention_again() ? 3 : 2);
 }
 
 }  // namespace tessera::planner

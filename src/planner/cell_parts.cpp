@@ -88,6 +88,7 @@ void CellParts::tensor_parallel(bool again) {
   time.forward[Category::tp] += seconds;
   time.input[Category::tp] += seconds;
   if (again) time.recomputed[Category::tp] += seconds;
+  time.calls += again ? 6 : 4;
 }
 
 void CellParts::feed_forward(double hidden) {

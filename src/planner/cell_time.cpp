@@ -39,6 +39,7 @@ CellTime& CellTime::add(const CellTime& other, double factor) {
   input.add(other.input, factor);
   weight.add(other.weight, factor);
   recomputed.add(other.recomputed, factor);
+  calls += other.calls * factor;
   return *this;
 }
 

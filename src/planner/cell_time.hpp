@@ -48,6 +48,7 @@ struct Times {
 struct CellTime {
   Times forward, input, weight;  ///< the gradients of the input, and of the weights
   Times recomputed;              ///< in front of the gradient of the input
+  double calls = 0;              ///< in which this rank waits for others
 
   double backward() const { return input.total() + weight.total() + recomputed.total(); }
   CellTime& add(const CellTime& other, double factor = 1);

@@ -69,6 +69,13 @@ Times fsdp_unit(const Workload& work, const Machine& machine, const Stack& stack
   return out;
 }
 
+double fsdp_calls(const Workload& work) {
+  if (work.fsdp * work.replicate == 1) return 0;
+  const double once_a_step = 1.0 / work.pipeline.microbatches_a_step();
+  const double gathers = work.fsdp == 1 ? 0 : work.reshard ? 2 : once_a_step;
+  return gathers + (work.unsharded_gradients || work.fsdp == 1 ? once_a_step : 1);
+}
+
 Times distributed_optimizer(const Workload& work, const Machine& machine, const Stack& stack,
                             schedule::PipelineRank rank, double forward, double backward) {
   Times out;

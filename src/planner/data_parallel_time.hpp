@@ -19,6 +19,9 @@ Traffic traffic_of(const Workload& work, const Machine& machine, const Stack& st
 Times fsdp_unit(const Workload& work, const Machine& machine, const Stack& stack,
                 const Params& params, const CellTime& time);
 
+/// Calls of a unit in a microbatch, in which a rank waits for others.
+double fsdp_calls(const Workload& work);
+
 /// A distributed optimizer: gradients are reduced beside the last microbatch's backward, weights
 /// are gathered beside the first one's forward. `chunks` stages of the rank take turns.
 Times distributed_optimizer(const Workload& work, const Machine& machine, const Stack& stack,

@@ -86,6 +86,7 @@ void CellParts::exchange(double routed) {
   time.forward[Category::ep] += forward;
   time.input[Category::ep] += backward;
   if (full()) time.recomputed[Category::ep] += forward;
+  time.calls += full() ? 6 : 4;
 }
 
 }  // namespace tessera::planner

@@ -20,6 +20,7 @@ struct StageTime {
   double forward = 0, backward = 0;  ///< without waiting
   double head_wgrad = 0;             ///< of `durations.weight`
   double recomputed = 0;             ///< of `durations.input`, without waiting
+  double calls = 0;                  ///< in which a rank waits for others
 };
 
 /// Prices one step. Keeps references to what it is given.
@@ -32,7 +33,8 @@ class StepClock {
       stages_.push_back(stage_time(stage));
     defer_head();
     set_transfers();
-    run_ = std::max(pipeline_seconds(work.pipeline, durations()), crowd() * mean_work());
+    alone_ = pipeline_seconds(work.pipeline, durations());
+    run_ = std::max(alone_, crowd() * mean_work());
     busiest_ = busiest_rank();
     add_data_parallel();
   }
@@ -45,6 +47,7 @@ class StepClock {
   }
   /// 1 - work of the mean rank / time of the pipeline.
   double bubble() const { return 1 - crowd() * mean_work() / run_; }
+  double idle_share() const { return 1 - mean_work() / alone_; }
   /// Of the busiest rank, by category.
   Times categories() const {
     Times out = tail_;
@@ -53,13 +56,14 @@ class StepClock {
     out[Category::pp] += std::max(0.0, run_ - crowd() * work_of(busiest_));
     return out;
   }
-  /// Of the busiest rank's microbatches.
+  /// Of the busiest rank's microbatches, while others do not take its core.
   double sum_of(double StageTime::*part) const {
     double sum = 0;
     for (const StageIndex stage : work_.pipeline.map.stages_of(busiest_))
       sum += stages_[stage].*part;
-    return sum * crowd() * work_.pipeline.microbatches_a_step();
+    return sum * work_.pipeline.microbatches_a_step();
   }
+  double crowded(double StageTime::*part) const { return crowd() * sum_of(part); }
 
  private:
   void time_cells() {
@@ -78,8 +82,9 @@ class StepClock {
     Times waits;
     const auto add = [&](const CellTime& cell, const Params& params, double count) {
       sum.add(cell, count);
-      if (!work_.distributed_optimizer)
-        waits.add(fsdp_unit(work_, machine_, stack_, params, cell), count);
+      if (work_.distributed_optimizer) return;
+      waits.add(fsdp_unit(work_, machine_, stack_, params, cell), count);
+      sum.calls += count * fsdp_calls(work_);
     };
     if (stage.embedding) add(embedding_, params_of_embedding(work_), 1);
     if (stage.dense > 0) add(dense_, params_of_block(work_, false), stage.dense);
@@ -89,6 +94,8 @@ class StepClock {
           static_cast<double>(stage.predictors));
     if (stage.head) add(head_, params_of_head(work_), 1);
     waits[Category::dp] += first_gather(index);
+    sum.calls += index != work_.pipeline.map.first() ? 1 : 0;
+    sum.calls += index != work_.pipeline.map.last() ? 1 : 0;
     return joined(sum, waits, stage.head);
   }
 
@@ -101,6 +108,7 @@ class StepClock {
     out.durations.weight = sum.weight.total();
     if (head) out.head_wgrad = head_.weight.total();
     out.recomputed = computed(sum.recomputed);
+    out.calls = sum.calls;
     out.forward = computed(sum.forward);
     out.backward = computed(sum.input) + computed(sum.weight) + out.recomputed;
     return out;
@@ -187,7 +195,7 @@ class StepClock {
   CellClock clock_;
   CellTime dense_, mixture_, predictor_, embedding_, head_;
   IndexedVector<StageIndex, StageTime> stages_;
-  double run_ = 0;
+  double alone_ = 0, run_ = 0;  ///< of the pipeline: ranks with cores of their own, and as it is
   PipelineRank busiest_;
   Times tail_;  ///< after the pipeline
 };
@@ -219,12 +227,14 @@ Price price(const Workload& work, const Machine& machine, const Stack& stack) {
   out.mfu_full = out.tokens_per_second_per_gpu * work.model.flops(work.seq, false) / peak;
   out.mfu_causal = out.tokens_per_second_per_gpu * work.model.flops(work.seq, true) / peak;
   out.bubble = clock.bubble();
+  out.idle_share = clock.idle_share();
   const Times times = clock.categories();
   out.exposed = {times[Category::tp], times[Category::cp], times[Category::ep], times[Category::pp],
                  times[Category::dp]};
-  out.recompute_seconds = clock.sum_of(&StageTime::recomputed);
-  out.forward_seconds = clock.sum_of(&StageTime::forward);
-  out.backward_seconds = clock.sum_of(&StageTime::backward);
+  out.recompute_seconds = clock.crowded(&StageTime::recomputed);
+  out.forward_seconds = clock.crowded(&StageTime::forward);
+  out.backward_seconds = clock.crowded(&StageTime::backward);
+  out.calls = clock.sum_of(&StageTime::calls);
   out.optimizer_seconds = times[Category::optimizer];
   out.memory = memory_of(work, stack);
   out.fits = fits(out.memory, machine);

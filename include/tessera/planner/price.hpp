@@ -25,10 +25,12 @@ struct Price {
   /// Model FLOPs to the peak of the data sheet, in the format of most products: with attention
   /// counted full, and causal (half).
   double mfu_full = 0, mfu_causal = 0;
-  double bubble = 0;  ///< 1 - work of the mean rank / time of the pipeline
+  double bubble = 0;      ///< 1 - work of the mean rank / time of the pipeline
+  double idle_share = 0;  ///< the same where each rank has a core of its own
   Exposed exposed;
   /// Of the busiest rank in a step, without waiting; recomputation is in backward, too.
   double forward_seconds = 0, backward_seconds = 0, optimizer_seconds = 0, recompute_seconds = 0;
+  double calls = 0;   ///< of the same, in which it waits for others
   Memory memory;      ///< of the rank that needs most
   bool fits = false;  ///< with what a process needs beside its allocator
   /// Seconds of the busiest rank by category, longest first, without zeros.

@@ -9,8 +9,8 @@
 
 namespace tessera::planner {
 
-/// The parts have the names of a run's table of times. Where ranks take turns on a core, a rank
-/// computes without a break, and waits in its calls while the others have the core.
+/// The parts have the names of a run's table of times. Where ranks take turns on a core, others
+/// have it while a rank waits in its calls, and in its passes when these are longer than a turn.
 metrics::RunFigures figures_of(const Price& price, const Machine& machine);
 
 /// "2 cores of AMD EPYC", "h100-700w".
