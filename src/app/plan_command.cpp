@@ -126,6 +126,12 @@ void print(const planner::Workload& work, const planner::Price& price,
   print_memory(price, machine);
 }
 
+std::string picture_file(const Request& request, const tessera::app::PicturedJob& job,
+                         const planner::Price& price) {
+  return request.out.ends_with(".html") ? tessera::app::picture_page(request.picture, job, price)
+                                        : tessera::app::picture_of(request.picture, job);
+}
+
 int run(const Args& args) {
   if (!args.empty() && args.front() == "calibrate")
     tessera::app::become_tensor_program(tessera::app::kCalibrate.name,
@@ -176,8 +182,7 @@ int run(const Args& args) {
   };
   if (!request.picture.empty()) {
     tessera::write_file_atomically(
-        request.out,
-        tessera::app::picture_of(request.picture, {job.resolved, work, machine, stack}));
+        request.out, picture_file(request, {job.resolved, work, machine, stack}, price));
     wrote(request.out);
   }
   if (request.write.empty()) return 0;

@@ -8,6 +8,8 @@
 #include <functional>
 
 #include "chart.hpp"
+#include "tessera/planner/price.hpp"
+#include "tessera/report/page.hpp"
 
 namespace tessera::app {
 namespace {
@@ -68,13 +70,23 @@ std::string labelled_kernels(const Chart& chart, const std::vector<planner::Kern
 }  // namespace
 
 const std::vector<std::string>& picture_names() {
-  static const std::vector<std::string> names{"memory", "roofline", "scaling"};
+  static const std::vector<std::string> names{"memory", "roofline", "scaling", "timeline"};
   return names;
 }
 
 std::string picture_of(const std::string& name, const PicturedJob& job) {
   if (name == "memory") return memory_picture(job);
+  if (name == "timeline") return timeline_picture(job);
   return name == "roofline" ? roofline_picture(job) : scaling_picture(job);
+}
+
+std::string timeline_picture(const PicturedJob& job) {
+  const schedule::Timeline timeline = planner::step_timeline(job.work, job.machine, job.stack);
+  const int microbatches = job.work.pipeline.microbatches;
+  return to_svg(timeline, job.work.pipeline.map,
+                report::escape(fmt::format(
+                    "{}: {} microbatch{} in {:.3g} s, bubble {:.1f} %", name_of(job), microbatches,
+                    microbatches == 1 ? "" : "es", timeline.end(), 100 * timeline.bubble())));
 }
 
 std::string scaling_picture(const PicturedJob& job) {

@@ -59,7 +59,9 @@ void check_run(const PlanRequest& request, const Args& args) {
 void check_picture(const PlanRequest& request) {
   require(request.picture.empty() == request.out.empty(), ExitCode::usage, "{} needs {}",
           request.picture.empty() ? "--out" : "--picture",
-          request.picture.empty() ? "--picture KIND" : "--out FILE.svg");
+          request.picture.empty() ? "--picture KIND" : "--out FILE.svg or FILE.html");
+  require(request.out.empty() || request.out.ends_with(".svg") || request.out.ends_with(".html"),
+          ExitCode::usage, "--out {} ends neither in .svg nor in .html", request.out);
   const std::vector<std::string>& known = picture_names();
   require(request.picture.empty() || std::ranges::find(known, request.picture) != known.end(),
           ExitCode::usage, "--picture draws {}, not '{}'{}", fmt::join(known, ", "),
@@ -97,9 +99,9 @@ std::string plan_usage() {
       "--price DOLLARS  the same, and the cost of the run, at this price of a GPU for an hour.\n"
       "--gpu-mtbf HOURS the same, with a failure of each GPU every HOURS (default:\n"
       "                 checkpoint.mtbf_hours of the job, or 50000).\n"
-      "--picture KIND   also draw memory (of each rank over a step), roofline (kernels below the\n"
-      "                 machine's limits) or scaling (over numbers of GPUs) into --out.\n"
-      "--out FILE.svg   the picture's file.\n"
+      "--picture KIND   also draw memory (of each rank over a step), roofline (kernels and\n"
+      "                 limits), scaling (with GPUs) or timeline (of ranks) into --out.\n"
+      "--out FILE       the picture's file: FILE.svg, or FILE.html with all figures in tables.\n"
       "--rehearse       the memory of the job's ranks, found by taking steps of each pipeline "
       "rank\n"
       "                 here, without the others. With job.device = \"cuda\" tensors have shapes\n"

@@ -12,26 +12,7 @@ namespace {
 
 using schedule::ActionKind;
 using schedule::PipelineRank;
-using schedule::StageIndex;
 using schedule::TimedAction;
-
-/// Of one rank alone: forward and backward of each microbatch in turn.
-schedule::Timeline in_turn(const Pipeline& pipeline, const StageDurations& durations) {
-  schedule::Timeline out;
-  out.ranks.push_back({});
-  double now = 0;
-  const auto run = [&](ActionKind kind, StageIndex stage, int microbatch) {
-    const double end = now + durations[stage].of(kind);
-    out.ranks[PipelineRank(0)].push_back(
-        {{kind, stage, schedule::MicrobatchIndex(microbatch)}, now, end});
-    now = end;
-  };
-  for (int i = 0; i < pipeline.microbatches; ++i) {
-    for (const StageIndex stage : pipeline.map.each_stage()) run(ActionKind::forward, stage, i);
-    for (const StageIndex stage : pipeline.map.each_stage()) run(ActionKind::backward, stage, i);
-  }
-  return out;
-}
 
 /// Does an action add (1), free (-1) or leave (0) what its stage keeps?
 int sign_of(ActionKind kind) {
@@ -45,11 +26,7 @@ IndexedVector<PipelineRank, RankMemory> memory_over_step(const Workload& work,
                                                          const Machine& machine,
                                                          const Stack& stack) {
   const Pipeline& pipeline = work.pipeline;
-  const StageDurations durations = stage_seconds(work, machine, stack);
-  const schedule::Timeline timeline =
-      pipeline.ranks() == 1
-          ? in_turn(pipeline, durations)
-          : simulate(*lists_of(pipeline, pipeline.microbatches), pipeline.map, durations);
+  const schedule::Timeline timeline = step_timeline(work, machine, stack);
   IndexedVector<PipelineRank, RankMemory> out;
   for (const PipelineRank rank : pipeline.map.each_rank()) {
     const Memory memory = memory_of(work, stack, rank);

@@ -19,6 +19,7 @@ PLANS = {  # file: recipe and arguments of `tessera plan`
     "memory.svg": ("llama3_8b", "memory", ["--gpus", "8", "--parallelism.pipeline_parallel_degree", "4"]),
     "roofline.svg": ("llama3_8b", "roofline", ["--gpus", "8"]),
     "scaling.svg": ("llama3_8b", "scaling", ["--gpus", "64"]),
+    "timeline.svg": ("llama3_8b", "timeline", ["--gpus", "64", "--parallelism.pipeline_parallel_degree", "4"]),
 }
 
 

@@ -47,4 +47,8 @@ IndexedVector<schedule::StageIndex, schedule::Durations> stage_seconds(const Wor
                                                                        const Machine& machine,
                                                                        const Stack& stack);
 
+/// When each rank of the pipeline does what, from the first microbatch to the last of a round, in
+/// seconds; what is waited for is part of the actions.
+schedule::Timeline step_timeline(const Workload& work, const Machine& machine, const Stack& stack);
+
 }  // namespace tessera::planner

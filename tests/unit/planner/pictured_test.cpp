@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "tessera/planner/price.hpp"
 #include "tessera/planner/roofline.hpp"
 #include "tessera/planner/scaling.hpp"
 #include "tessera/planner/step_memory.hpp"
@@ -54,6 +55,26 @@ TEST(Pictured, TheFirstRankHoldsMost) {
   const auto ranks = memory_over_step(job.space.own_work(), job.machine, job.stack);
   EXPECT_NEAR(most_of(ranks[schedule::PipelineRank(0)]) / most_of(ranks[schedule::PipelineRank(3)]),
               4, 1e-9);
+}
+
+TEST(Pictured, TheTimelineIsThatOfThePrice) {
+  for (const Flags& mesh : {Flags{}, Flags{"--parallelism.pipeline_parallel_degree", "4"},
+                            Flags{"--parallelism.pipeline_parallel_degree", "4",
+                                  "--parallelism.pipeline_parallel_schedule", "Interleaved1F1B"}}) {
+    const PlannedJob job({"Pictured", 8,
+                          joined({"--model.flavor", "8B", "--training.local_batch_size", "8",
+                                  "--training.global_batch_size", "64"},
+                                 mesh)});
+    const Workload& work = job.space.own_work();
+    const schedule::Timeline timeline = step_timeline(work, job.machine, job.stack);
+    ASSERT_EQ(timeline.ranks.size(), work.pipeline.ranks());
+    const Price price = planner::price(work, job.machine, job.stack);
+    EXPECT_LE(timeline.end() * work.pipeline.rounds, price.step_seconds);
+    EXPECT_GT(timeline.end() * work.pipeline.rounds, 0.9 * price.step_seconds);
+    for (const schedule::PipelineRank rank : work.pipeline.map.each_rank())
+      EXPECT_EQ(timeline.ranks[rank].size(),
+                2 * work.pipeline.microbatches * work.pipeline.map.stages_of(rank).size());
+  }
 }
 
 TEST(Pictured, KernelsAreBelowTheRoofs) {
