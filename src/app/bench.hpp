@@ -19,6 +19,12 @@ struct BenchRow {
   double limit = 0;  ///< the machine's, of `rate`; 0: unknown
 };
 
+using Works = std::vector<std::function<void()>>;
+
+/// Collective: the median times of works that take turns, on this rank; at least 5 turns, and as
+/// many as `budget` seconds have. What disturbs the machine meets all works alike.
+std::vector<double> medians_of_turns(comm::Communicator& all, const Works& works, double budget);
+
 /// Collective: the median time of one call of `work` on the slowest rank, over at least 5 calls,
 /// and as many as `budget` seconds have.
 double median_seconds(comm::Communicator& all, const std::function<void()>& work,

@@ -66,20 +66,33 @@ double copy_rate(comm::World& world, Buffers& buffers) {
 
 }  // namespace
 
-double median_seconds(Communicator& all, const std::function<void()>& work, double budget) {
-  const auto timed = [&] {
-    const double begin = metrics::monotonic_seconds();
-    work();
-    return metrics::monotonic_seconds() - begin;
+std::vector<double> medians_of_turns(Communicator& all, const Works& works, double budget) {
+  std::vector<metrics::Window> windows;
+  const auto turn = [&] {
+    double together = 0;
+    for (std::size_t i = 0; i < works.size(); ++i) {
+      const double begin = metrics::monotonic_seconds();
+      works[i]();
+      const double seconds = metrics::monotonic_seconds() - begin;
+      if (!windows.empty()) windows[i].add(seconds);
+      together += seconds;
+    }
+    return together;
   };
-  timed();
+  turn();
   all.barrier();
-  const double once = comm::all_reduce_scalar(all, timed(), comm::Op::max);
-  const auto times = static_cast<std::size_t>(std::clamp(budget / once, 5.0, 2000.0));
-  metrics::Window window(times);
+  const double once = comm::all_reduce_scalar(all, turn(), comm::Op::max);
+  const auto turns = static_cast<std::size_t>(std::clamp(budget / once, 5.0, 2000.0));
+  windows.assign(works.size(), metrics::Window(turns));
   all.barrier();
-  for (std::size_t i = 0; i < times; ++i) window.add(timed());
-  return comm::all_reduce_scalar(all, window.median(), comm::Op::max);
+  for (std::size_t i = 0; i < turns; ++i) turn();
+  std::vector<double> medians;
+  for (const metrics::Window& window : windows) medians.push_back(window.median());
+  return medians;
+}
+
+double median_seconds(Communicator& all, const std::function<void()>& work, double budget) {
+  return comm::all_reduce_scalar(all, medians_of_turns(all, {work}, budget).front(), comm::Op::max);
 }
 
 std::vector<BenchRow> bench_comm(comm::World& world, const std::vector<std::int64_t>& sizes) {

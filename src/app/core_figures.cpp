@@ -98,35 +98,6 @@ double seconds_here(const std::function<void()>& work, double budget) {
   return window.median();
 }
 
-using Works = std::vector<std::function<void()>>;
-
-/// Of works that take turns for a time: what disturbs the machine meets them alike. The mean over
-/// ranks of their medians.
-std::vector<double> seconds_of_each(comm::Communicator& all, const Works& works, double budget) {
-  constexpr int kMostRounds = 2000;
-  std::vector<metrics::Window> windows(works.size(), metrics::Window(kMostRounds));
-  const auto round = [&](bool counts) {
-    const double begin = metrics::monotonic_seconds();
-    for (std::size_t i = 0; i < works.size(); ++i) {
-      const double start = metrics::monotonic_seconds();
-      works[i]();
-      if (counts) windows[i].add(metrics::monotonic_seconds() - start);
-    }
-    return metrics::monotonic_seconds() - begin;
-  };
-  round(false);
-  all.barrier();
-  const double once = comm::all_reduce_scalar(all, round(false), comm::Op::max);
-  all.barrier();
-  for (int left = static_cast<int>(std::clamp(budget / once, 5.0, 1.0 * kMostRounds)); left > 0;
-       --left)
-    round(true);
-  std::vector<double> out;
-  for (const metrics::Window& window : windows)
-    out.push_back(comm::all_reduce_scalar(all, window.median(), comm::Op::sum) / all.size());
-  return out;
-}
-
 /// Lets this process run on all cores on which its node's ranks may run.
 void use_cores_of_all(comm::World& world) {
   cpu_set_t set;
@@ -212,8 +183,14 @@ class CoreMeter {
   }
 
  private:
+  /// The mean over ranks.
   std::vector<double> of_each(const Works& works) const {
-    return seconds_of_each(world_.control(), works, budget_ * static_cast<double>(works.size()));
+    comm::Communicator& all = world_.control();
+    std::vector<double> out =
+        medians_of_turns(all, works, budget_ * static_cast<double>(works.size()));
+    for (double& seconds : out)
+      seconds = comm::all_reduce_scalar(all, seconds, comm::Op::sum) / all.size();
+    return out;
   }
   static TwoRates fitted(std::vector<TimedWork> works, const std::vector<double>& seconds,
                          const TwoRates& usual) {

@@ -112,10 +112,7 @@ std::string memory_picture(const PicturedJob& job) {
         svg_text(left + 20, top + 9, words);
     left += width;
   }
-  return svg_page(kWidth, top + kBottom - 20,
-                  fmt::format("Memory of a step: {} on {} x {}", job.work.model.name, job.work.gpus,
-                              job.machine.name),
-                  svg);
+  return svg_page(kWidth, top + kBottom - 20, "Memory of a step: " + name_of(job), svg);
 }
 
 }  // namespace tessera::app

@@ -53,7 +53,7 @@ Html memory_table(const planner::Memory& memory) {
 std::string picture_page(const std::string& name, const PicturedJob& job,
                          const planner::Price& price) {
   report::Page page(
-      fmt::format("{} on {} x {}", job.work.model.name, job.work.gpus, job.machine.name),
+      name_of(job),
       fmt::format("{} parameters, {} tokens a step; predicted by tessera plan with the stack {}",
                   metrics::human_count(job.work.model.params()),
                   metrics::human_count(job.work.step_tokens()), job.stack.name));

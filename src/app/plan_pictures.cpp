@@ -17,10 +17,6 @@ namespace {
 using planner::kGiB;
 using Values = std::vector<std::pair<double, double>>;
 
-std::string name_of(const PicturedJob& job) {
-  return fmt::format("{} on {} x {}", job.work.model.name, job.work.gpus, job.machine.name);
-}
-
 Values values_of(const std::vector<planner::ScalingPoint>& points) {
   Values out;
   for (const planner::ScalingPoint& point : points)
@@ -68,6 +64,10 @@ std::string labelled_kernels(const Chart& chart, const std::vector<planner::Kern
 }
 
 }  // namespace
+
+std::string name_of(const PicturedJob& job) {
+  return fmt::format("{} on {} x {}", job.work.model.name, job.work.gpus, job.machine.name);
+}
 
 const std::vector<std::string>& picture_names() {
   static const std::vector<std::string> names{"memory", "roofline", "scaling", "timeline"};

@@ -20,6 +20,8 @@ struct PicturedJob {
   const planner::Machine& machine;
   const planner::Stack& stack;
 };
+/// "llama3 8B on 8 x h100-700w".
+std::string name_of(const PicturedJob& job);
 /// `name`: one of picture_names().
 std::string picture_of(const std::string& name, const PicturedJob& job);
 

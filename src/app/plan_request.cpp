@@ -101,7 +101,7 @@ std::string plan_usage() {
       "                 checkpoint.mtbf_hours of the job, or 50000).\n"
       "--picture KIND   also draw memory (of each rank over a step), roofline (kernels and\n"
       "                 limits), scaling (with GPUs) or timeline (of ranks) into --out.\n"
-      "--out FILE       the picture's file: FILE.svg, or FILE.html with all figures in tables.\n"
+      "--out FILE       the picture's file: FILE.svg, or FILE.html with tables beside it.\n"
       "--rehearse       the memory of the job's ranks, found by taking steps of each pipeline "
       "rank\n"
       "                 here, without the others. With job.device = \"cuda\" tensors have shapes\n"

@@ -9,7 +9,6 @@
 #include <bit>
 #include <cstddef>
 #include <cstdint>
-#include <cstdlib>
 #include <cstring>
 #include <memory>
 #include <numeric>
@@ -73,9 +72,16 @@ double additions_a_second(VectorLoad load) {
 }
 
 /// Memory in huge pages where the system has them: other pages take longer to get than to copy.
+/// Mapped, not allocated, so that the process does not keep it.
 class CopiedPages {
  public:
-  explicit CopiedPages(std::size_t bytes) : bytes_(bytes), from_(pages(bytes)), to_(pages(bytes)) {}
+  explicit CopiedPages(std::size_t bytes)
+      : bytes_(bytes), from_(mapped(bytes)), to_(mapped(bytes)) {}
+  /// By the thread that copies: until then there is no memory.
+  void touch() const {
+    std::memset(from_.get(), 1, bytes_);
+    std::memset(to_.get(), 1, bytes_);
+  }
   double bytes_a_second() const {
     const double begin = monotonic_seconds();
     std::memcpy(to_.get(), from_.get(), bytes_);
@@ -83,18 +89,18 @@ class CopiedPages {
   }
 
  private:
-  struct Free {
-    void operator()(std::byte* pages) const { std::free(pages); }
+  struct Unmap {
+    std::size_t bytes;
+    void operator()(std::byte* pages) const { munmap(pages, bytes); }
   };
-  using Pages = std::unique_ptr<std::byte, Free>;
+  using Pages = std::unique_ptr<std::byte, Unmap>;
 
-  static Pages pages(std::size_t bytes) {
-    constexpr std::size_t kHugePage = 2 << 20;
-    Pages out(static_cast<std::byte*>(std::aligned_alloc(kHugePage, bytes)));
-    require(out != nullptr, ExitCode::environment, "no {} MiB to measure copies with", bytes >> 20);
-    madvise(out.get(), bytes, MADV_HUGEPAGE);
-    std::memset(out.get(), 1, bytes);
-    return out;
+  static Pages mapped(std::size_t bytes) {
+    void* pages = mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    require(pages != MAP_FAILED, ExitCode::environment, "no {} MiB to measure copies with",
+            bytes >> 20);
+    madvise(pages, bytes, MADV_HUGEPAGE);
+    return {static_cast<std::byte*>(pages), Unmap{bytes}};
   }
 
   std::size_t bytes_;
@@ -131,6 +137,7 @@ double copy_rate(int threads) {
   std::barrier all(static_cast<std::ptrdiff_t>(rates.size()));
   const auto measure = [&](std::size_t i) {
     Window window(kTrials);
+    pages[i].touch();
     all.arrive_and_wait();
     for (int trial = 0; trial < kTrials; ++trial) window.add(pages[i].bytes_a_second());
     rates[i] = window.median();

@@ -93,7 +93,7 @@ Host this_host() {
       static_cast<double>(sysconf(_SC_PHYS_PAGES)) * static_cast<double>(sysconf(_SC_PAGESIZE));
   const metrics::Peak peak = metrics::host_peak(DType::f32, host.cores);
   host.f32_peak = peak.flops;
-  host.bf16_peak = metrics::host_peak(DType::bf16, host.cores).flops;
+  host.bf16_peak = metrics::host_peak_of(cpuinfo, DType::bf16, 1, peak.clock_hz).flops;
   assume_rates(host, cpuinfo, peak.clock_hz > 0 ? peak.clock_hz : kUnknownClock_hz);
   host.copy_bytes_per_second = metrics::copy_rate(host.cores);
   host.thread_rate = 0.88;

@@ -75,7 +75,7 @@ TEST(RunFigures, RanksThatTakeTurnsOnACoreWaitForTheOthers) {
   // Ranks that meet often finish their passes without a break, and wait. The others of a core
   // interrupt long passes.
   EXPECT_GT(price.calls, 50);
-  EXPECT_NEAR(own_of(1e9), all / 4, 1e-3 * all);
+  EXPECT_NEAR(own_of(1e12), all / 4, 1e-9 * all);
   EXPECT_NEAR(own_of(all / 4 / 8e-3 - 1), all / 4 + 3 * all / 8, 1e-6 * all) << "a turn each";
   EXPECT_GT(own_of(0), 0.9 * all);
 }
