@@ -79,7 +79,7 @@ struct Backend {
   /// See square_sums.hpp.
   at::Tensor (*block_squares)(const at::Tensor& values);
   at::Tensor (*exact_squares)(const at::Tensor& values);
-  /// Of x [m, n] with rows of neighbours: as one row, one column or one number. Null, these four:
+  /// Of x [m, n] with rows of neighbours: as one row, one column or one number. Null, these five:
   /// LibTorch's operators do it.
   at::Tensor (*largest_of_lines)(const at::Tensor& x, ScaledLines lines);
   /// See scaled_bytes.hpp.
@@ -89,6 +89,8 @@ struct Backend {
                              ByteOrder order);
   /// Each row by its own largest magnitude.
   ScaledBytes (*float8_rows)(const at::Tensor& x, DType type, bool powers_of_two);
+  /// The same, and each column by its own.
+  ScaledBothWays (*float8_both)(const at::Tensor& x, DType type, bool powers_of_two);
   void (*adamw)(const at::Tensor& param, const at::Tensor& grad, const at::Tensor& exp_avg,
                 const at::Tensor& exp_avg_sq, const AdamWArguments& arguments,
                 const at::Tensor& compute_copy);

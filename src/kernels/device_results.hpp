@@ -59,4 +59,39 @@ inline ScaledBytes float8_rows(const at::Tensor& x, DType type) {
   return {float8_bytes(x, ByteOrder::rows), scales, type, {1, ScaleBlock::whole}, inverses};
 }
 
+/// What float8_both gives, and the magnitudes of 0 that its first kernel raises: those of the rows
+/// and, from `first_column` on, those of the columns, as scales and inverses follow each other too.
+struct Float8Both {
+  ScaledBothWays results;
+  at::Tensor largest;
+  Float8Scales scales;
+  std::int64_t first_column;
+};
+inline Float8Both float8_both(const at::Tensor& x, DType type) {
+  const std::int64_t rows = x.size(0), columns = x.size(1), first_column = (rows + 3) / 4 * 4;
+  const at::Tensor largest =
+      at::zeros({first_column + columns}, x.options().dtype(compute_type(x)));
+  const Float8Scales all = float8_scales(x, 1, first_column + columns);
+  const auto of_rows = [&](const at::Tensor& all) {
+    return all[0].narrow(0, 0, rows).view({rows, 1});
+  };
+  const auto of_columns = [&](const at::Tensor& all) {
+    return all.narrow(1, first_column, columns);
+  };
+  constexpr auto whole = ScaleBlock::whole;
+  return {{{float8_bytes(x, ByteOrder::rows),
+            of_rows(all.scales),
+            type,
+            {1, whole},
+            of_rows(all.inverses)},
+           {float8_bytes(x, ByteOrder::columns),
+            of_columns(all.scales),
+            type,
+            {whole, 1},
+            of_columns(all.inverses)}},
+          largest,
+          all,
+          first_column};
+}
+
 }  // namespace tessera::kernels::device

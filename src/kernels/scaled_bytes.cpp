@@ -206,6 +206,13 @@ ScaledBytes to_scaled_bytes(const Tensor& x, DType type, bool powers_of_two, Sca
   return to_bytes(x, scales, type, block, order);
 }
 
+ScaledBothWays to_scaled_both_ways(const Tensor& x, DType type, bool powers_of_two) {
+  if (!x.is_cpu()) return on_device::to_scaled_both_ways(x, type, powers_of_two);
+  constexpr auto whole = ScaleBlock::whole;
+  return {to_scaled_bytes(x, type, powers_of_two, {1, whole}, ByteOrder::rows),
+          to_scaled_bytes(x, type, powers_of_two, {whole, 1}, ByteOrder::columns)};
+}
+
 Tensor from_bytes(const ScaledBytes& x, at::ScalarType type) {
   expect_fitting(x.bytes, x.scales, x.block);
   if (!x.bytes.is_cpu()) return on_device::from_bytes(x, type);

@@ -45,6 +45,8 @@ const Backend shape_table{
                        ByteOrder order) { return device::float8_bytes(x, order); },
     .float8_rows = [](const at::Tensor& x, DType type,
                       bool) { return device::float8_rows(x, type); },
+    .float8_both = [](const at::Tensor& x, DType type,
+                      bool) { return device::float8_both(x, type).results; },
     .adamw = [](const at::Tensor&, const at::Tensor&, const at::Tensor&, const at::Tensor&,
                 const AdamWArguments&, const at::Tensor&) {},
     .copy_columns = [](const at::Tensor&, std::span<const at::Tensor>) {},

@@ -83,6 +83,23 @@ RoundedOperands ProductRounding::of_input(const Tensor& g, const Tensor& weight)
                             operand_weight(weight, recipe_.of_input.right, 0)});
 }
 
+RoundedOperand ProductRounding::weight_of_input(const Tensor& weight) const {
+  return rounded(std::array{operand_weight(weight, recipe_.of_input.right, 0)})[0];
+}
+
+std::optional<RoundedGradient> ProductRounding::g_of_both(const Tensor& g) const {
+  const bool lines =
+      recipe_.of_input.left == ScaleShare::line && recipe_.of_weight.left == ScaleShare::line;
+  if (!lines || !device_multiplies(g)) return std::nullopt;
+  const bool alone = how_.tp->size() == 1;
+  if (!alone &&
+      (operand_g(g, ScaleShare::line, 1).across || operand_g(g, ScaleShare::line, 0).across))
+    return std::nullopt;
+  const kernels::ScaledBothWays both =
+      kernels::to_scaled_both_ways(g, recipe_.gradients, recipe_.scaling == Scaling::powers_of_two);
+  return RoundedGradient{{{}, both.rows}, {{}, both.columns}};
+}
+
 RoundedOperand ProductRounding::g_of_weight(const Tensor& g) const {
   return rounded(std::array{operand_g(g, recipe_.of_weight.left, 0)})[0];
 }

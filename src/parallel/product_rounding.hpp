@@ -4,6 +4,7 @@
 
 #include "tessera/kernels/tensor.hpp"
 
+#include <optional>
 #include <span>
 #include <vector>
 
@@ -47,6 +48,11 @@ struct RoundedOperand {
   kernels::ScaledBytes bytes;
 };
 
+/// Gradients of outputs as the products of both kinds need them.
+struct RoundedGradient {
+  RoundedOperand of_input, of_weight;
+};
+
 RoundedOperand transposed(const RoundedOperand& operand);
 
 /// Rounds the operands of products. Collective over tp where a scale is other ranks' too.
@@ -61,6 +67,10 @@ class ProductRounding {
                                       const std::vector<at::Tensor>& weights) const;
   /// g and weight, for their product.
   std::vector<RoundedOperand> of_input(const at::Tensor& g, const at::Tensor& weight) const;
+  /// The weight alone, for a g that is rounded.
+  RoundedOperand weight_of_input(const at::Tensor& weight) const;
+  /// g for both of its products at once, where a device does that with fewer passes over it.
+  std::optional<RoundedGradient> g_of_both(const at::Tensor& g) const;
   /// g and x, each by itself, for the transpose of g times x.
   RoundedOperand g_of_weight(const at::Tensor& g) const;
   RoundedOperand x_of_weight(const at::Tensor& x) const;

@@ -32,8 +32,13 @@ Tensors forward_products(const Tensor& x, const Tensors& weights, const LinearRo
   return results;
 }
 
-Tensor input_gradient(const Tensor& g, const Tensor& weight, const LinearRounding& how) {
-  const auto operands = ProductRounding(how).of_input(g, weight);
+/// `rounded`: g, where both of its products have it already.
+Tensor input_gradient(const Tensor& g, const std::optional<RoundedGradient>& rounded,
+                      const Tensor& weight, const ProductRounding& rounding) {
+  if (rounded)
+    return product(rounded->of_input, rounding.weight_of_input(weight), g.scalar_type(),
+                   Sum::exact);
+  const auto operands = rounding.of_input(g, weight);
   return product(operands[0], operands[1], g.scalar_type(), Sum::exact);
 }
 
@@ -43,10 +48,10 @@ class SharedInput {
   SharedInput(Tensor x, const LinearRounding& how, int users)
       : x_(std::move(x)), rounding_(how), users_(users) {}
 
-  /// Of the weight whose outputs have the gradients g.
-  Tensor weight_gradient(const Tensor& g) {
+  /// Of the weight whose outputs have the gradients g, or what is rounded of them.
+  Tensor weight_gradient(const Tensor& g, const std::optional<RoundedOperand>& rounded) {
     if (!rounding_.rounds_weight_gradients()) return kernels::mm(g.t(), x_);
-    const RoundedOperand rounded_g = rounding_.g_of_weight(g);
+    const RoundedOperand rounded_g = rounded ? *rounded : rounding_.g_of_weight(g);
     if (!rounded_) rounded_ = rounding_.x_of_weight(x_);
     const RoundedOperand x = *rounded_;
     if (--users_ == 0) rounded_.reset();
@@ -87,18 +92,31 @@ class RoundedLinear final : public kernels::Operation {
     const auto input = std::make_shared<SharedInput>(x.detach(), how_.front(), users);
     for (std::size_t i = 0; i < out.size(); ++i) {
       const Tensor &weight = saved[i + 1], g = of_all_copies(out[i], how_[i]);
-      if (kept.needs_gradient(0)) {
-        const Tensor part = input_gradient(g, weight, how_[i]);
+      const bool of_input = kept.needs_gradient(0), of_weight = kept.needs_gradient(i + 1);
+      const ProductRounding rounding(how_[i]);
+      std::optional<RoundedGradient> both;
+      if (of_input && of_weight) both = rounding.g_of_both(g);
+      if (of_input) {
+        const Tensor part = input_gradient(g, both, weight, rounding);
         result[0] = result[0].defined() ? result[0] + part : part;
       }
-      const auto compute = [g, input] { return input->weight_gradient(g); };
-      result.push_back(kept.needs_gradient(i + 1) ? gradients_.now_or_later(weight, compute)
-                                                  : Tensor());
+      result.push_back(of_weight ? weight_gradient(weight, both ? Tensor() : g, both, input)
+                                 : Tensor());
     }
     return result;
   }
 
  private:
+  /// Now, or later without g where `both` is there.
+  Tensor weight_gradient(const Tensor& weight, const Tensor& g,
+                         const std::optional<RoundedGradient>& both,
+                         const std::shared_ptr<SharedInput>& input) {
+    std::optional<RoundedOperand> rounded;
+    if (both) rounded = both->of_weight;
+    return gradients_.now_or_later(
+        weight, [g, rounded, input] { return input->weight_gradient(g, rounded); });
+  }
+
   const std::vector<LinearRounding> how_;
   WeightGradients& gradients_;
 };

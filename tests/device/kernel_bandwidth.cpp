@@ -153,8 +153,8 @@ void losses(Bench& bench) {
   });
 }
 
-/// A matrix of bfloat16 becomes one of float8 with a scale for each row, or column: the latter
-/// reads it twice.
+/// A matrix of bfloat16 becomes one of float8 with a scale for each row, or column, or both: the
+/// latter two read it twice.
 void roundings(Bench& bench) {
   using kernels::ByteOrder, kernels::ScaleBlock;
   for (const std::int64_t width : {4096, 1024}) {
@@ -168,6 +168,8 @@ void roundings(Bench& bench) {
     bench.row("float8 by columns" + of, 2.5 * bytes, [=] {
       kernels::to_scaled_bytes(x, DType::f8e4m3, false, {ScaleBlock::whole, 1}, ByteOrder::columns);
     });
+    bench.row("float8 by both" + of, 3 * bytes,
+              [=] { kernels::to_scaled_both_ways(x, DType::f8e4m3, false); });
   }
 }
 

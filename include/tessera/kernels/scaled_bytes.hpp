@@ -51,6 +51,15 @@ ScaledBytes to_bytes(const at::Tensor& x, const at::Tensor& scales, DType type, 
 ScaledBytes to_scaled_bytes(const at::Tensor& x, DType type, bool powers_of_two, ScaleBlock block,
                             ByteOrder order = ByteOrder::rows);
 
+/// A matrix twice: with a scale for each row, and with one for each column.
+struct ScaledBothWays {
+  ScaledBytes rows, columns;
+};
+
+/// to_scaled_bytes() of rows in ByteOrder::rows and of columns in ByteOrder::columns, with fewer
+/// passes over x [m, n] on devices.
+ScaledBothWays to_scaled_both_ways(const at::Tensor& x, DType type, bool powers_of_two);
+
 /// The values, rounded to nearest in `type`: float64, float32 or bfloat16. Exact if scales are
 /// powers of two.
 at::Tensor from_bytes(const ScaledBytes& x, at::ScalarType type);

@@ -193,6 +193,25 @@ ScaledBytes float8_rows(const at::Tensor& x, DType type, bool powers_of_two) {
   return result;
 }
 
+ScaledBothWays float8_both(const at::Tensor& x, DType type, bool powers_of_two) {
+  const device::Float8Both made = device::float8_both(x, type);
+  const Extent extent{x.size(0), x.size(1)};
+  with_type(x.scalar_type(), [&]<class T>(T) {
+    const Rows<const T> rows{const_pointer<T>(x), x.stride(0)};
+    auto* const largest = pointer<device::MagnitudeBits<T>>(made.largest);
+    device::largest_of_both(rows, largest, largest + made.first_column, extent, stream_of(x));
+    auto* const scales = pointer<float>(made.scales.scales);
+    device::float8_scales(const_pointer<Compute<T>>(made.largest), scales,
+                          pointer<float>(made.scales.inverses), made.largest.numel(),
+                          largest_number(type), powers_of_two, stream_of(x));
+    device::float8_both(rows, type == DType::f8e5m2, {scales, scales + made.first_column},
+                        {pointer<std::uint8_t>(made.results.rows.bytes),
+                         pointer<std::uint8_t>(made.results.columns.bytes)},
+                        extent, stream_of(x));
+  });
+  return made.results;
+}
+
 void adamw(const at::Tensor& param, const at::Tensor& grad, const at::Tensor& exp_avg,
            const at::Tensor& exp_avg_sq, const AdamWArguments& arguments,
            const at::Tensor& compute_copy) {
@@ -269,6 +288,7 @@ const Backend device_table{
     .float8_scales = &float8_scales,
     .float8_bytes = &float8_bytes,
     .float8_rows = &float8_rows,
+    .float8_both = &float8_both,
     .adamw = &adamw,
     .copy_columns = &copy_columns,
     .copy_runs = &copy_runs,

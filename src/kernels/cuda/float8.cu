@@ -118,16 +118,37 @@ __device__ inline Turned turned(std::uint32_t a, std::uint32_t b, std::uint32_t 
            chosen(ab_high, cd_high, 0x7632)}};
 }
 
+/// Rows by their own scales, `width` bytes apart. Without scales, no one wants them.
+struct RowBytes {
+  const float* scales = nullptr;
+  std::uint8_t* bytes = nullptr;
+  std::int64_t width = 0;
+
+  __device__ RowBytes from(std::int64_t row, std::int64_t column) const {
+    return scales == nullptr ? *this : RowBytes{scales + row, bytes + row * width + column, width};
+  }
+};
+
 /// Rounds the run of rows at `from`, of which `rows` are there, for `size` columns: a word of
-/// `words` for each, tile_pitch apart.
-template <class Format, int size, class T>
-__device__ void round_run(const T* from, std::int64_t stride, std::int64_t rows,
-                          const float (&scale)[size], unsigned char* words) {
-  Pack<std::uint8_t, size> bytes[tile_run] = {};
+/// `words` for each, tile_pitch apart. With rows, by these too. A row that is not there is the
+/// first one again, which no one stores.
+template <class Format, int size, bool with_rows, class T>
+__device__ void round_run(Rows<const T> from, std::int64_t rows, const float (&scale)[size],
+                          unsigned char* words, RowBytes by_rows) {
+  Pack<T, size> packs[tile_run];
+  Pack<std::uint8_t, size> bytes[tile_run];
+#pragma unroll
+  for (int r = 0; r < tile_run; ++r)
+    packs[r] = load<size>(from.data + (r < rows ? r : 0) * from.stride);
 #pragma unroll
   for (int r = 0; r < tile_run; ++r) {
-    if (r >= rows) break;
-    bytes[r] = rounded<Format>(load<size>(from + r * stride), [&](int k) { return scale[k]; });
+    bytes[r] = rounded<Format>(packs[r], [&](int k) { return scale[k]; });
+    if constexpr (with_rows)
+      if (r < rows) {
+        const float own = by_rows.scales[r];
+        store<size>(by_rows.bytes + r * by_rows.width,
+                    rounded<Format>(packs[r], [&](int) { return own; }));
+      }
   }
   if constexpr (size % 4 == 0) {
     std::uint32_t of_rows[tile_run][size / 4];
@@ -166,15 +187,17 @@ __device__ void store_columns(const unsigned char* tile, std::uint8_t* bytes, st
   }
 }
 
-/// bytes [width, rows]: transposed.
-template <class Format, int size, class T>
+/// bytes [width, rows]: transposed. The tiles come in the opposite order of that in which their
+/// largest magnitudes were found, so that the last of these are still in the cache.
+template <class Format, int size, bool with_rows, class T>
 void bytes_by_columns(Rows<const T> x, const float* scales, int step, std::uint8_t* bytes,
-                      Extent extent, cudaStream_t stream) {
+                      RowBytes by_rows, Extent extent, cudaStream_t stream) {
   const std::int64_t across = (extent.width + tile_columns - 1) / tile_columns;
   const std::int64_t blocks = (extent.rows + tile_rows - 1) / tile_rows * across;
   const bool together = extent.rows % 16 == 0 && is_aligned(bytes, 16);
   const auto body = [=] __device__(std::int64_t block, unsigned char* shared) {
     constexpr int lanes = tile_columns / size;
+    block = blocks - 1 - block;
     const std::int64_t row = block / across * tile_rows, column = block % across * tile_columns;
     const int lane = threadIdx.x % lanes;
     const std::int64_t mine = column + lane * size;
@@ -183,9 +206,10 @@ void bytes_by_columns(Rows<const T> x, const float* scales, int step, std::uint8
       for (int k = 0; k < size; ++k) scale[k] = scales[(mine + k) * step];
       for (int r = threadIdx.x / lanes * tile_run; r < tile_rows;
            r += threads_per_block / lanes * tile_run)
-        if (row + r < extent.rows)
-          round_run<Format>(x.data + (row + r) * x.stride + mine, x.stride, extent.rows - row - r,
-                            scale, shared + lane * size * tile_pitch + r);
+        if (const std::int64_t at = row + r; at < extent.rows)
+          round_run<Format, size, with_rows>(
+              Rows<const T>{x.data + at * x.stride + mine, x.stride}, extent.rows - at, scale,
+              shared + lane * size * tile_pitch + r, by_rows.from(at, mine));
     }
     __syncthreads();
     if (together)
@@ -194,13 +218,16 @@ void bytes_by_columns(Rows<const T> x, const float* scales, int step, std::uint8
       store_columns<1>(shared, bytes, row, column, extent);
     __syncthreads();
   };
-  launch<6>({"float8_by_columns",
-             blocks,
-             tile_columns * tile_pitch,
-             stream,
-             {reads(x, extent), reads(scales, step == 0 ? 1 : extent.width),
-              writes(bytes, extent.rows * extent.width)}},
-            body);
+  const std::int64_t beside = with_rows ? extent.rows : 0;
+  launch<with_rows ? 4 : 5>(
+      {with_rows ? "float8_by_rows_and_columns" : "float8_by_columns",
+       blocks,
+       tile_columns * tile_pitch,
+       stream,
+       {reads(x, extent), reads(scales, step == 0 ? 1 : extent.width),
+        writes(bytes, extent.rows * extent.width), reads(by_rows.scales, beside),
+        writes(by_rows.bytes, beside * extent.width)}},
+      body);
 }
 
 template <class Format, class T>
@@ -209,8 +236,8 @@ void bytes_of_format(Rows<const T> x, const float* scales, int step, bool transp
   constexpr int size = pack_size<T>;
   const bool packed = rows_fit(size, extent.width, x);
   if (transposed)
-    packed ? bytes_by_columns<Format, size>(x, scales, step, bytes, extent, stream)
-           : bytes_by_columns<Format, 1>(x, scales, step, bytes, extent, stream);
+    packed ? bytes_by_columns<Format, size, false>(x, scales, step, bytes, {}, extent, stream)
+           : bytes_by_columns<Format, 1, false>(x, scales, step, bytes, {}, extent, stream);
   else
     packed ? bytes_by_rows<Format, size>(x, scales, step, bytes, extent, stream)
            : bytes_by_rows<Format, 1>(x, scales, step, bytes, extent, stream);
@@ -224,6 +251,21 @@ void float8_bytes(Rows<const T> x, const float* scales, int step, Float8Bytes ho
   how.has_infinities
       ? bytes_of_format<E5m2>(x, scales, step, how.transposed, bytes, extent, stream)
       : bytes_of_format<E4m3>(x, scales, step, how.transposed, bytes, extent, stream);
+}
+
+template <class T>
+void float8_both(Rows<const T> x, bool has_infinities, const BothScales& scales,
+                 const BothBytes& bytes, Extent extent, cudaStream_t stream) {
+  constexpr int size = pack_size<T>;
+  const RowBytes rows{scales.of_rows, bytes.by_rows, extent.width};
+  const auto round = [&]<class Format>(Format) {
+    rows_fit(size, extent.width, x)
+        ? bytes_by_columns<Format, size, true>(x, scales.of_columns, 1, bytes.by_columns, rows,
+                                               extent, stream)
+        : bytes_by_columns<Format, 1, true>(x, scales.of_columns, 1, bytes.by_columns, rows, extent,
+                                            stream);
+  };
+  has_infinities ? round(E5m2{}) : round(E4m3{});
 }
 
 template <class T>
@@ -245,6 +287,8 @@ void float8_rows(Rows<const T> x, bool has_infinities, bool powers_of_two, float
 #define TESSERA_INSTANTIATE(T)                                                                     \
   template void float8_bytes(Rows<const T>, const float*, int, Float8Bytes, std::uint8_t*, Extent, \
                              cudaStream_t);                                                        \
+  template void float8_both(Rows<const T>, bool, const BothScales&, const BothBytes&, Extent,      \
+                            cudaStream_t);                                                         \
   template void float8_rows(Rows<const T>, bool, bool, float*, float*, std::uint8_t*, Extent,      \
                             cudaStream_t);
 TESSERA_FOR_TYPES(TESSERA_INSTANTIATE)

@@ -24,6 +24,14 @@ struct Float8Bytes {
   bool transposed;
 };
 
+/// Of a matrix's rows and of its columns.
+struct BothScales {
+  const float *of_rows, *of_columns;
+};
+struct BothBytes {
+  std::uint8_t *by_rows, *by_columns;
+};
+
 /// Throws Error(environment) with CUDA's words when `kernel` could not be started. Called after
 /// each launch.
 void check_launch(const char* kernel);
@@ -64,6 +72,10 @@ void exact_squares(const T* values, std::int64_t count, std::int64_t* words, cud
 template <class T>
 void largest_magnitudes(Rows<const T> x, MagnitudeBits<T>* largest, ScaledLines lines,
                         Extent extent, cudaStream_t stream);
+/// The same of rows and columns, in one pass over x.
+template <class T>
+void largest_of_both(Rows<const T> x, MagnitudeBits<T>* of_rows, MagnitudeBits<T>* of_columns,
+                     Extent extent, cudaStream_t stream);
 /// See scales_for of scaled_bytes.hpp; `most` is the format's largest number. inverses = 1 /
 /// scales.
 template <class C>
@@ -78,6 +90,10 @@ void float8_rows(Rows<const T> x, bool has_infinities, bool powers_of_two, float
 template <class T>
 void float8_bytes(Rows<const T> x, const float* scales, int step, Float8Bytes how,
                   std::uint8_t* bytes, Extent extent, cudaStream_t stream);
+/// Both kinds of float8_bytes with a scale for each line, in one pass over x.
+template <class T>
+void float8_both(Rows<const T> x, bool has_infinities, const BothScales& scales,
+                 const BothBytes& bytes, Extent extent, cudaStream_t stream);
 template <class P, class G, class M>
 void adamw(P* param, const G* grad, M* exp_avg, M* exp_avg_sq, Bf16* compute_copy,
            std::int64_t count, const AdamWArguments& arguments, cudaStream_t stream);

@@ -138,6 +138,7 @@ const Backend host_backend{
     .float8_scales = nullptr,
     .float8_bytes = nullptr,
     .float8_rows = nullptr,
+    .float8_both = nullptr,
     .adamw = &adamw,
     .copy_columns = &copy_columns,
     .copy_runs = &copy_runs,

@@ -192,6 +192,26 @@ kernels::ScaledBytes float8_rows(const Tensor& x, DType type, bool powers_of_two
   return result;
 }
 
+kernels::ScaledBothWays float8_both(const Tensor& x, DType type, bool powers_of_two) {
+  const kernels::ScaledBothWays result = kernels::device::float8_both(x, type).results;
+  HostKernel kernel("float8_both", x);
+  const auto written = [&](const kernels::ScaledBytes& one) {
+    return [bytes = kernel.writes(one.bytes), scales = kernel.writes(one.scales),
+            inverses = kernel.writes(one.inverses)](const kernels::ScaledBytes& made) {
+      bytes.copy_(made.bytes);
+      scales.copy_(made.scales);
+      inverses.copy_(scales.reciprocal());
+    };
+  };
+  kernel.issue([x = kernel.reads(x), type, powers_of_two, rows = written(result.rows),
+                columns = written(result.columns)] {
+    const kernels::ScaledBothWays made = kernels::to_scaled_both_ways(x, type, powers_of_two);
+    rows(made.rows);
+    columns(made.columns);
+  });
+  return result;
+}
+
 void adamw(const Tensor& param, const Tensor& grad, const Tensor& exp_avg, const Tensor& exp_avg_sq,
            const kernels::AdamWArguments& arguments, const Tensor& compute_copy) {
   HostKernel kernel("adamw", param);
@@ -277,6 +297,7 @@ const kernels::Backend table{
     .float8_scales = &float8_scales,
     .float8_bytes = &float8_bytes,
     .float8_rows = &float8_rows,
+    .float8_both = &float8_both,
     .adamw = &adamw,
     .copy_columns = &copy_columns,
     .copy_runs = &copy_runs,

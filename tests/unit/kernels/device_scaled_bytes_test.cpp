@@ -112,6 +112,28 @@ TEST(DeviceScaledBytes, TakeManyRowsAndColumns) {
         }
 }
 
+/// With rows and columns at an end of a strip, a tile or a pack, and beyond it.
+TEST(DeviceScaledBytes, RoundBothWaysAtOnce) {
+  at::manual_seed(13);
+  for (const auto& [rows, columns] :
+       {std::array{300, 528}, {528, 136}, {259, 130}, {128, 256}, {5, 1040}, {1, 1}, {0, 16}})
+    for (const at::ScalarType dtype : dtypes)
+      for (const DType type : float8_types) {
+        SCOPED_TRACE(::testing::Message() << rows << " x " << columns << ' ' << dtype);
+        const bool bad = type == DType::f8e5m2 && rows > 4 && columns > 3;
+        const Tensor x = values({rows, columns}, dtype, bad);
+        const ScaledBothWays host = to_scaled_both_ways(x, type, true);
+        const ScaledBothWays made = to_scaled_both_ways(on_test_device(x), type, true);
+        for (const auto& [ours, theirs] :
+             {std::pair{&made.rows, &host.rows}, {&made.columns, &host.columns}}) {
+          expect_bits(ours->scales, theirs->scales);
+          if (ours->inverses.defined()) expect_bits(ours->inverses, theirs->scales.reciprocal());
+          expect_bytes(ours->bytes, theirs->bytes, type);
+          EXPECT_EQ(ours->block.rows, theirs->block.rows);
+        }
+      }
+}
+
 TEST(DeviceScaledBytes, ScalesOfMxEqualTheHosts) {
   at::manual_seed(10);
   const Tensor powers = at::pow(2.0, at::randint(-149, 127, {300}).to(at::kDouble));
