@@ -98,6 +98,7 @@ struct Backend {
   /// is empty; the rows of all matrices are dense.
   void (*copy_columns)(const at::Tensor& matrix, std::span<const at::Tensor> parts);
   void (*copy_runs)(const at::Tensor& into, std::span<const at::Tensor> tensors);
+  void (*add_runs)(const at::Tensor& into, std::span<const at::Tensor> tensors);
   /// As attention_part.hpp says; null: no part may have bands.
   bool (*attends_in_bands)(const AttentionPart& part);
   AttentionValue (*attention_part)(const AttentionPart& part);

@@ -98,14 +98,32 @@ void copy_columns(const Tensor& matrix, std::span<const Tensor> parts) {
   backend_of(matrix).copy_columns(matrix, parts);
 }
 
-void copy_runs(const Tensor& into, std::span<const Tensor> tensors) {
-  const at::NoGradGuard no_grad;
+namespace {
+
+/// Those that have something.
+std::vector<Tensor> contiguous_runs(const Tensor& into, std::span<const Tensor> tensors) {
   expect_dense_rows(into);
   expect_one_type(tensors);
   std::vector<Tensor> contiguous;
   for (const Tensor& tensor : tensors)
     if (tensor.numel() > 0) contiguous.push_back(tensor.contiguous());
-  if (!contiguous.empty()) backend_of(into).copy_runs(into, contiguous);
+  return contiguous;
+}
+
+}  // namespace
+
+void copy_runs(const Tensor& into, std::span<const Tensor> tensors) {
+  const at::NoGradGuard no_grad;
+  const std::vector<Tensor> runs = contiguous_runs(into, tensors);
+  if (!runs.empty()) backend_of(into).copy_runs(into, runs);
+}
+
+void add_runs(const Tensor& into, std::span<const Tensor> tensors) {
+  const at::NoGradGuard no_grad;
+  const std::vector<Tensor> runs = contiguous_runs(into, tensors);
+  if (runs.empty()) return;
+  TESSERA_EXPECT(into.scalar_type() == compute_type(runs.front()), "a sum of another type");
+  backend_of(into).add_runs(into, runs);
 }
 
 }  // namespace tessera::kernels

@@ -51,6 +51,7 @@ const Backend shape_table{
                 const AdamWArguments&, const at::Tensor&) {},
     .copy_columns = [](const at::Tensor&, std::span<const at::Tensor>) {},
     .copy_runs = [](const at::Tensor&, std::span<const at::Tensor>) {},
+    .add_runs = [](const at::Tensor&, std::span<const at::Tensor>) {},
     .attends_in_bands = &device::attends_in_bands,
     .attention_part = &device::attention_part,
     .attention_part_backward = &device::attention_part_backward,

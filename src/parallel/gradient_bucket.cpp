@@ -73,15 +73,18 @@ void GradientBucket::add_leaf(ShardedParam& param, const Tensor& flat, bool firs
   param.leaf.mutable_grad() = Tensor();
 }
 
-/// All in one launch, where they fill `flat`. On the host it would take a copy more.
-bool GradientBucket::copy_leaves(const Tensor& flat) {
-  if (flat.is_cpu() || !is_dense(group_)) return false;
+/// All in one call, where they fill `flat`.
+bool GradientBucket::move_leaves(const Tensor& flat, bool first) {
+  if (!is_dense(group_)) return false;
   std::vector<Tensor> gradients;
   for (const ShardedParam& param : group_.params()) {
-    if (!param.leaf.grad().defined()) return false;
-    gradients.push_back(param.leaf.grad().reshape(param.place.shared_shape()));
+    const Tensor gradient = param.leaf.grad();
+    if (!gradient.defined()) return false;
+    const auto wide = gradient.scalar_type() == at::kDouble ? at::kDouble : at::kFloat;
+    if (!first && flat.scalar_type() != wide) return false;
+    gradients.push_back(gradient.reshape(param.place.shared_shape()));
   }
-  kernels::copy_runs(flat, gradients);
+  first ? kernels::copy_runs(flat, gradients) : kernels::add_runs(flat, gradients);
   for (ShardedParam& param : group_.params()) param.leaf.mutable_grad() = Tensor();
   return true;
 }
@@ -93,7 +96,7 @@ bool GradientBucket::add(std::int64_t microbatch) {
     reduced_ = true;
   else
     place = partials_.of(microbatch);
-  if (!place.first || !copy_leaves(place.flat))
+  if (!move_leaves(place.flat, place.first))
     for (ShardedParam& param : group_.params()) add_leaf(param, place.flat, place.first);
   --pending_;
   return pending_ % users_ == 0;

@@ -33,4 +33,8 @@ void copy_columns(const at::Tensor& matrix, std::span<const at::Tensor> parts);
 /// captured. Not differentiable.
 void copy_runs(const at::Tensor& into, std::span<const at::Tensor> tensors);
 
+/// The same, added to `into`, whose type is the one that theirs is computed in: float64 for
+/// float64, else float32.
+void add_runs(const at::Tensor& into, std::span<const at::Tensor> tensors);
+
 }  // namespace tessera::kernels

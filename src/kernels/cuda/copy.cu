@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Copies of rows of many tensors: threads over packs of 16 bytes of all targets together, so that
-// blocks have equal work whatever the sizes are.
+// Copies and sums of rows of many tensors: threads over packs of 16 bytes of all targets together,
+// so that blocks have equal work whatever the sizes are.
 #include <type_traits>
 
 #include "cuda/launch.cuh"
@@ -73,12 +73,30 @@ __device__ Pack<From, pack_size<To>> read(const Part<From, To>& part) {
   return values;
 }
 
-template <class From, class To>
-__device__ void write(const Part<From, To>& part, const Pack<From, pack_size<To>>& values) {
+/// What the values are added to; nothing where they replace it.
+template <bool adds, class From, class To>
+__device__ Pack<To, pack_size<To>> target_of(const Part<From, To>& part) {
+  constexpr int size = pack_size<To>;
+  Pack<To, size> before{};
+  if constexpr (adds) {
+    if (part.count == size) return load<size>(part.to);
+#pragma unroll
+    for (int i = 0; i < size; ++i)
+      if (i < part.count) before.items[i] = part.to[i];
+  }
+  return before;
+}
+
+template <bool adds, class From, class To>
+__device__ void write(const Part<From, To>& part, const Pack<From, pack_size<To>>& values,
+                      const Pack<To, pack_size<To>>& before) {
   constexpr int size = pack_size<To>;
   Pack<To, size> result;
 #pragma unroll
-  for (int i = 0; i < size; ++i) result.items[i] = converted<To>(values.items[i]);
+  for (int i = 0; i < size; ++i) {
+    result.items[i] = converted<To>(values.items[i]);
+    if constexpr (adds) result.items[i] = before.items[i] + result.items[i];
+  }
   if (part.count == size) return store<size>(part.to, result);
 #pragma unroll
   for (int i = 0; i < size; ++i)
@@ -86,10 +104,11 @@ __device__ void write(const Part<From, To>& part, const Pack<From, pack_size<To>
 }
 
 /// A thread loads all its packs before it converts and stores one: enough is under way then.
-template <class From, class To>
-__device__ void copy_packs(const Copies& all, std::int64_t row, std::int64_t first) {
+template <bool adds, class From, class To>
+__device__ void move_packs(const Copies& all, std::int64_t row, std::int64_t first) {
   Part<From, To> parts[packs_per_thread];
   Pack<From, pack_size<To>> values[packs_per_thread];
+  Pack<To, pack_size<To>> before[packs_per_thread];
   int k = copy_with(all, first);
 #pragma unroll
   for (int i = 0; i < packs_per_thread; ++i) {
@@ -97,9 +116,10 @@ __device__ void copy_packs(const Copies& all, std::int64_t row, std::int64_t fir
     while (k + 1 < all.count && all.ends[k] <= pack) ++k;
     parts[i] = part_of<From, To>(all.copies[k], row, pack - (k == 0 ? 0 : all.ends[k - 1]));
     values[i] = read(parts[i]);
+    before[i] = target_of<adds>(parts[i]);
   }
 #pragma unroll
-  for (int i = 0; i < packs_per_thread; ++i) write(parts[i], values[i]);
+  for (int i = 0; i < packs_per_thread; ++i) write<adds>(parts[i], values[i], before[i]);
 }
 
 /// Packs that hold a row of the target: one more where rows begin within one.
@@ -125,35 +145,46 @@ std::vector<Operand> operands_of(const Copies& all, std::int64_t rows) {
   return operands;
 }
 
-template <class From, class To>
-void launch_copies(const Copies& all, std::int64_t rows, cudaStream_t stream) {
+template <bool adds, class From, class To>
+void launch_moves(const Copies& all, std::int64_t rows, cudaStream_t stream) {
   if (all.count == 0) return;
   const std::int64_t blocks_per_row =
       (all.ends[all.count - 1] + packs_per_block - 1) / packs_per_block;
-  launch({"copy_rows", rows * blocks_per_row, 0, stream, operands_of<From, To>(all, rows)},
+  launch({adds ? "add_rows" : "copy_rows", rows * blocks_per_row, 0, stream,
+          operands_of<From, To>(all, rows)},
          [=] __device__(std::int64_t block, unsigned char*) {
-           copy_packs<From, To>(all, block / blocks_per_row,
-                                block % blocks_per_row * packs_per_block);
+           move_packs<adds, From, To>(all, block / blocks_per_row,
+                                      block % blocks_per_row * packs_per_block);
          });
 }
 
-}  // namespace
-
-template <class From, class To>
-void copy_rows(std::span<const RowsCopy> copies, std::int64_t rows, cudaStream_t stream) {
+template <bool adds, class From, class To>
+void move_rows(std::span<const RowsCopy> copies, std::int64_t rows, cudaStream_t stream) {
   Copies all{};
   std::int64_t packs = 0;
   for (const RowsCopy& copy : copies) {
     if (copy.width == 0) continue;
     if (all.count == most_copies) {
-      launch_copies<From, To>(all, rows, stream);
+      launch_moves<adds, From, To>(all, rows, stream);
       all.count = 0;
       packs = 0;
     }
     all.copies[all.count] = copy;
     all.ends[all.count++] = packs += packs_of_row<To>(copy, rows);
   }
-  launch_copies<From, To>(all, rows, stream);
+  launch_moves<adds, From, To>(all, rows, stream);
+}
+
+}  // namespace
+
+template <class From, class To>
+void copy_rows(std::span<const RowsCopy> copies, std::int64_t rows, cudaStream_t stream) {
+  move_rows<false, From, To>(copies, rows, stream);
+}
+
+template <class T>
+void add_rows(std::span<const RowsCopy> copies, std::int64_t rows, cudaStream_t stream) {
+  move_rows<true, T, Compute<T>>(copies, rows, stream);
 }
 
 #define TESSERA_INSTANTIATE(From, To) \
@@ -168,5 +199,9 @@ TESSERA_INSTANTIATE(float, double)
 TESSERA_INSTANTIATE(float, Bf16)
 TESSERA_INSTANTIATE(Bf16, double)
 TESSERA_INSTANTIATE(Bf16, float)
+#undef TESSERA_INSTANTIATE
+#define TESSERA_INSTANTIATE(T) \
+  template void add_rows<T>(std::span<const RowsCopy>, std::int64_t, cudaStream_t);
+TESSERA_FOR_TYPES(TESSERA_INSTANTIATE)
 
 }  // namespace tessera::kernels::device

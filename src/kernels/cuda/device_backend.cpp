@@ -4,14 +4,15 @@
 #include <c10/cuda/CUDAStream.h>
 
 #include <span>
-#include <type_traits>
 #include <vector>
 
 #include "backend.hpp"
+#include "cuda/copied_types.hpp"
 #include "cuda/launchers.hpp"
 #include "device_attention.hpp"
 #include "device_results.hpp"
 #include "float8.hpp"
+#include "run_copies.hpp"
 #include "tessera/base/gpu_failure.hpp"
 #include "typed.hpp"
 
@@ -223,22 +224,6 @@ void adamw(const at::Tensor& param, const at::Tensor& grad, const at::Tensor& ex
   });
 }
 
-/// Calls body(From{}, To{}) with types that copy_rows has.
-template <class Body>
-void with_copied_types(const at::Tensor& from, const at::Tensor& to, const Body& body) {
-  if (from.scalar_type() == to.scalar_type()) {
-    if (from.element_size() == 1) return body(std::uint8_t{}, std::uint8_t{});
-    if (from.element_size() == 2) return body(std::uint16_t{}, std::uint16_t{});
-    if (from.element_size() == 4) return body(std::uint32_t{}, std::uint32_t{});
-    if (from.element_size() == 8) return body(std::uint64_t{}, std::uint64_t{});
-  }
-  with_type(from.scalar_type(), [&]<class From>(From f) {
-    with_type(to.scalar_type(), [&]<class To>(To t) {
-      if constexpr (!std::is_same_v<From, To>) body(f, t);
-    });
-  });
-}
-
 void copy_columns(const at::Tensor& matrix, std::span<const at::Tensor> parts) {
   if (parts.empty()) return;
   with_copied_types(matrix, parts.front(), [&]<class From, class To>(From, To) {
@@ -258,17 +243,13 @@ void copy_columns(const at::Tensor& matrix, std::span<const at::Tensor> parts) {
 
 void copy_runs(const at::Tensor& into, std::span<const at::Tensor> tensors) {
   with_copied_types(tensors.front(), into, [&]<class From, class To>(From, To) {
-    const std::int64_t runs = into.size(0);
-    To* to = pointer<To>(into);
-    std::vector<RowsCopy> copies;
-    for (const at::Tensor& tensor : tensors) {
-      const std::int64_t count = tensor.numel(), rows = tensor.size(0);
-      const std::int64_t width = (rows + runs - 1) / runs * (count / rows);
-      copies.push_back({const_pointer<From>(tensor), to, width, into.stride(0), width, count});
-      to += width;
-    }
-    TESSERA_EXPECT(to == pointer<To>(into) + into.size(1), "runs of another size");
-    device::copy_rows<From, To>(copies, runs, stream_of(into));
+    device::copy_rows<From, To>(run_copies<From, To>(into, tensors), into.size(0), stream_of(into));
+  });
+}
+
+void add_runs(const at::Tensor& into, std::span<const at::Tensor> tensors) {
+  with_type(tensors.front().scalar_type(), [&]<class T>(T) {
+    device::add_rows<T>(run_copies<T, Compute<T>>(into, tensors), into.size(0), stream_of(into));
   });
 }
 
@@ -292,6 +273,7 @@ const Backend device_table{
     .adamw = &adamw,
     .copy_columns = &copy_columns,
     .copy_runs = &copy_runs,
+    .add_runs = &add_runs,
     .attends_in_bands = &device::attends_in_bands,
     .attention_part = &device::attention_part,
     .attention_part_backward = &device::attention_part_backward,

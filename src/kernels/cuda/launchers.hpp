@@ -101,5 +101,8 @@ void adamw(P* param, const G* grad, M* exp_avg, M* exp_avg_sq, Bf16* compute_cop
 /// for any two of the types above.
 template <class From, class To>
 void copy_rows(std::span<const RowsCopy> copies, std::int64_t rows, cudaStream_t stream);
+/// The same, added to what is there.
+template <class T>
+void add_rows(std::span<const RowsCopy> copies, std::int64_t rows, cudaStream_t stream);
 
 }  // namespace tessera::kernels::device

@@ -13,6 +13,7 @@
 #include "host/activations.hpp"
 #include "host/attention.hpp"
 #include "host/run.hpp"
+#include "run_copies.hpp"
 
 namespace tessera::kernels {
 namespace {
@@ -115,9 +116,44 @@ void copy_columns(const at::Tensor& matrix, std::span<const at::Tensor> parts) {
   at::split_with_sizes_copy_out({parts.data(), parts.size()}, matrix, widths, 1);
 }
 
+/// move(to, from, count) for what each row of `into` gets of each tensor, and rest(to, count) for
+/// what it lacks.
+template <class T, class Move, class Rest>
+void move_runs(const at::Tensor& into, std::span<const at::Tensor> tensors, const Move& move,
+               const Rest& rest) {
+  for (const RowsCopy& copy : run_copies<T, Compute<T>>(into, tensors))
+    for (std::int64_t run = 0; run < into.size(0); ++run) {
+      const auto* from = static_cast<const T*>(copy.from) + run * copy.from_stride;
+      auto* to = static_cast<Compute<T>*>(copy.to) + run * copy.to_stride;
+      const std::int64_t known =
+          std::clamp<std::int64_t>(copy.count - run * copy.from_stride, 0, copy.width);
+      for_elements(known, [&](std::int64_t first, std::int64_t count) {
+        move(to + first, from + first, count);
+      });
+      if (known < copy.width) rest(to + known, copy.width - known);
+    }
+}
+
 void copy_runs(const at::Tensor& into, std::span<const at::Tensor> tensors) {
-  at::Tensor out = into;
-  at::_chunk_cat_out(out, {tensors.data(), tensors.size()}, 0, into.size(0));
+  const at::ScalarType type = tensors.front().scalar_type(), sum_type = into.scalar_type();
+  const bool widens = type == at::kDouble
+                          ? sum_type == at::kDouble
+                          : sum_type == at::kFloat && (type == at::kFloat || type == at::kBFloat16);
+  if (!widens) {
+    at::Tensor out = into;
+    at::_chunk_cat_out(out, {tensors.data(), tensors.size()}, 0, into.size(0));
+    return;
+  }
+  with_type(type, [&]<class T>(T t) {
+    move_runs<T>(into, tensors, functions_of(t).widen,
+                 [](Compute<T>* to, std::int64_t count) { std::fill_n(to, count, 0); });
+  });
+}
+
+void add_runs(const at::Tensor& into, std::span<const at::Tensor> tensors) {
+  with_type(tensors.front().scalar_type(), [&]<class T>(T t) {
+    move_runs<T>(into, tensors, functions_of(t).accumulate, [](Compute<T>*, std::int64_t) {});
+  });
 }
 
 }  // namespace
@@ -142,6 +178,7 @@ const Backend host_backend{
     .adamw = &adamw,
     .copy_columns = &copy_columns,
     .copy_runs = &copy_runs,
+    .add_runs = &add_runs,
     .attends_in_bands = nullptr,
     .attention_part = &host::attention_part,
     .attention_part_backward = &host::attention_part_backward,

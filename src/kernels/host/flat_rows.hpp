@@ -14,6 +14,13 @@ void widen(Compute<T>* destination, const T* source, std::int64_t count) {
 }
 
 template <class T>
+void accumulate(Compute<T>* sum, const T* values, std::int64_t count) {
+  for_vectors<T>(count, [&](std::int64_t i, auto part) {
+    store(sum + i, load(sum + i, part) + load(values + i, part), part);
+  });
+}
+
+template <class T>
 void narrow(T* destination, const Compute<T>* source, std::int64_t count) {
   for_vectors<T>(count, [&](std::int64_t i, auto part) {
     store(destination + i, load(source + i, part), part);

@@ -29,6 +29,7 @@ struct RowFunctions {
   void (*softmax_gradient)(Rows<T> logits, const C* max, const C* sum, RowLabels labels, C scale,
                            Extent extent);
   void (*widen)(C* destination, const T* source, std::int64_t count);
+  void (*accumulate)(C* sum, const T* values, std::int64_t count);
   void (*narrow)(T* destination, const C* source, std::int64_t count);
   double (*sum_of_squares)(const T* values, std::int64_t count);
   /// Sums[0] + sums[1] + sums[2] is exactly the sum of the values, or of their squares in double;

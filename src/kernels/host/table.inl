@@ -16,6 +16,7 @@ constexpr RowFunctions<T> row_functions() {
           .sum_exp = &sum_exp<T>,
           .softmax_gradient = &softmax_gradient<T>,
           .widen = &widen<T>,
+          .accumulate = &accumulate<T>,
           .narrow = &narrow<T>,
           .sum_of_squares = &sum_of_squares<T>,
           .exact_values = &exact_values<T>,

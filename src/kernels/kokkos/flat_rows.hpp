@@ -13,6 +13,12 @@ void widen(Compute<T>* destination, const T* source, std::int64_t count) {
 }
 
 template <class T>
+void accumulate(Compute<T>* sum, const T* values, std::int64_t count) {
+  for_each(
+      count, KOKKOS_LAMBDA(std::int64_t i) { sum[i] += wide(values[i]); });
+}
+
+template <class T>
 void narrow(T* destination, const Compute<T>* source, std::int64_t count) {
   for_each(
       count, KOKKOS_LAMBDA(std::int64_t i) { destination[i] = narrow<T>(source[i]); });

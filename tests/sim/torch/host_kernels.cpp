@@ -4,8 +4,8 @@
 #include "backend.hpp"
 #include "device_results.hpp"
 #include "fallback.hpp"
-#include "host_twins.hpp"
-#include "operator_task.hpp"
+#include "host_float8.hpp"
+#include "host_kernel.hpp"
 
 namespace tessera::sim {
 namespace {
@@ -16,35 +16,6 @@ using kernels::AttentionPart;
 using kernels::AttentionValue;
 using kernels::host_backend;
 using kernels::RowsOf;
-using kernels::ScaledLines;
-
-/// One kernel as a task of the current stream.
-class HostKernel {
- public:
-  HostKernel(const char* name, const Tensor& of) : task_{name, of.device().index(), {}, {}} {}
-
-  Tensor reads(const Tensor& tensor) { return twin(tensor, false); }
-  Tensor writes(const Tensor& tensor) { return twin(tensor, true); }
-  RowsOf reads(const RowsOf& r) { return {reads(r.tensor), r.rows, r.width, r.stride}; }
-  RowsOf writes(const RowsOf& r) { return {writes(r.tensor), r.rows, r.width, r.stride}; }
-
-  /// `work` owns twins only.
-  void issue(std::function<void()> work) {
-    count_work(WorkKind::launch, task_.name);
-    task_.work = std::move(work);
-    operators_wait() ? queue_operator(task_) : run_operator(task_);
-  }
-
- private:
-  Tensor twin(const Tensor& tensor, bool written) {
-    if (!tensor.defined()) return tensor;
-    add_accesses(task_.accesses, tensor, written);
-    return twins_.of(tensor);
-  }
-
-  OperatorTask task_;
-  HostTwins twins_;
-};
 
 kernels::NormValue rms_norm(const Tensor& x, const Tensor& residual, const Tensor& weight,
                             double eps) {
@@ -138,80 +109,6 @@ Tensor exact_squares(const Tensor& values) {
   })[0];
 }
 
-kernels::ScaleBlock block_of(ScaledLines lines) {
-  kernels::ScaleBlock block;
-  if (lines == ScaledLines::rows) block.rows = 1;
-  if (lines == ScaledLines::columns) block.columns = 1;
-  return block;
-}
-
-Tensor largest_of_lines(const Tensor& x, ScaledLines lines) {
-  const Tensor largest = kernels::device::line_magnitudes(x, lines);
-  HostKernel kernel("largest_of_lines", x);
-  kernel.issue([x = kernel.reads(x), lines, largest = kernel.writes(largest)] {
-    largest.copy_(kernels::largest_magnitudes(x, block_of(lines)));
-  });
-  return largest;
-}
-
-kernels::Float8Scales float8_scales(const Tensor& largest, DType type, bool powers_of_two) {
-  const kernels::Float8Scales made =
-      kernels::device::float8_scales(largest, largest.size(0), largest.size(1));
-  HostKernel kernel("float8_scales", largest);
-  kernel.issue([largest = kernel.reads(largest), type, powers_of_two,
-                scales = kernel.writes(made.scales), inverses = kernel.writes(made.inverses)] {
-    scales.copy_(kernels::scales_for(largest, type, powers_of_two));
-    inverses.copy_(scales.reciprocal());
-  });
-  return made;
-}
-
-Tensor float8_bytes(const Tensor& x, const Tensor& scales, DType type, kernels::ByteOrder order) {
-  const Tensor bytes = kernels::device::float8_bytes(x, order);
-  const bool all = scales.numel() == 1, rows = order == kernels::ByteOrder::rows;
-  const auto lines = all ? ScaledLines::all : rows ? ScaledLines::rows : ScaledLines::columns;
-  HostKernel kernel("float8_bytes", x);
-  kernel.issue([x = kernel.reads(x), scales = kernel.reads(scales), type, lines,
-                bytes = kernel.writes(bytes)] {
-    bytes.copy_(kernels::to_bytes(x, scales, type, block_of(lines)).bytes);
-  });
-  return bytes;
-}
-
-kernels::ScaledBytes float8_rows(const Tensor& x, DType type, bool powers_of_two) {
-  const kernels::ScaledBytes result = kernels::device::float8_rows(x, type);
-  HostKernel kernel("float8_rows", x);
-  kernel.issue([x = kernel.reads(x), type, powers_of_two, bytes = kernel.writes(result.bytes),
-                scales = kernel.writes(result.scales), inverses = kernel.writes(result.inverses)] {
-    const kernels::ScaledBytes made =
-        kernels::to_scaled_bytes(x, type, powers_of_two, {1, kernels::ScaleBlock::whole});
-    bytes.copy_(made.bytes);
-    scales.copy_(made.scales);
-    inverses.copy_(scales.reciprocal());
-  });
-  return result;
-}
-
-kernels::ScaledBothWays float8_both(const Tensor& x, DType type, bool powers_of_two) {
-  const kernels::ScaledBothWays result = kernels::device::float8_both(x, type).results;
-  HostKernel kernel("float8_both", x);
-  const auto written = [&](const kernels::ScaledBytes& one) {
-    return [bytes = kernel.writes(one.bytes), scales = kernel.writes(one.scales),
-            inverses = kernel.writes(one.inverses)](const kernels::ScaledBytes& made) {
-      bytes.copy_(made.bytes);
-      scales.copy_(made.scales);
-      inverses.copy_(scales.reciprocal());
-    };
-  };
-  kernel.issue([x = kernel.reads(x), type, powers_of_two, rows = written(result.rows),
-                columns = written(result.columns)] {
-    const kernels::ScaledBothWays made = kernels::to_scaled_both_ways(x, type, powers_of_two);
-    rows(made.rows);
-    columns(made.columns);
-  });
-  return result;
-}
-
 void adamw(const Tensor& param, const Tensor& grad, const Tensor& exp_avg, const Tensor& exp_avg_sq,
            const kernels::AdamWArguments& arguments, const Tensor& compute_copy) {
   HostKernel kernel("adamw", param);
@@ -235,6 +132,13 @@ void copy_runs(const Tensor& into, std::span<const Tensor> tensors) {
   std::vector<Tensor> twins;
   for (const Tensor& tensor : tensors) twins.push_back(kernel.reads(tensor));
   kernel.issue([into = kernel.writes(into), twins] { host_backend.copy_runs(into, twins); });
+}
+
+void add_runs(const Tensor& into, std::span<const Tensor> tensors) {
+  HostKernel kernel("add_rows", into);
+  std::vector<Tensor> twins;
+  for (const Tensor& tensor : tensors) twins.push_back(kernel.reads(tensor));
+  kernel.issue([into = kernel.writes(into), twins] { host_backend.add_runs(into, twins); });
 }
 
 /// Tensors of a part, the mask last where there is one, and then `more`.
@@ -301,6 +205,7 @@ const kernels::Backend table{
     .adamw = &adamw,
     .copy_columns = &copy_columns,
     .copy_runs = &copy_runs,
+    .add_runs = &add_runs,
     .attends_in_bands = nullptr,
     .attention_part = &attention_part,
     .attention_part_backward = &attention_part_backward,

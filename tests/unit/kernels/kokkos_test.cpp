@@ -116,6 +116,7 @@ TYPED_TEST(Kokkos, FlatKernelsHaveTheBitsOfSse) {
     std::vector<C> widened(1000);
     std::vector<T> narrowed(1000);
     table.widen(widened.data(), stored.data(), 1000);
+    table.accumulate(widened.data() + 3, stored.data(), 990);
     table.narrow(narrowed.data(), wide.data(), 1000);
     return std::pair(widened, narrowed);
   };
