@@ -55,7 +55,7 @@ for part in ${parts:-a b c d e f g}; do
   "part_$part"
 done
 wait
-document=$out/gpu-results.md
-[ $device = sim ] || document=$root/share/doc/tessera/gpu-results.md
-python3 "$here/render.py" --document "$document" "$out/results.jsonl"
+pages=(--document "$out/gpu-results.md")
+[ $device = sim ] || pages=(--document "$root/share/doc/tessera/gpu-results.md" --keep "$here/results")
+python3 "$here/render.py" "${pages[@]}" "$out/results.jsonl"
 python3 "$here/record.py" count "$out/results.jsonl" ${parts:-a b c d e f g}

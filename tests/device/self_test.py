@@ -85,6 +85,24 @@ class Bookkeeping(unittest.TestCase):
         self.assertEqual(call("record.py", "passed", self.results, "gradients.rows").returncode, 0)
         self.assertNotIn("failed", self.tables())
 
+    def test_kinds_of_gpus_are_kept_side_by_side(self):
+        keep = self.folder / "keep"
+        for gpu, rate in (("NVIDIA H100 80GB HBM3", 3000), ("NVIDIA H200", 4200), ("NVIDIA H100 80GB HBM3", 2900)):
+            self.results.write_text(f'{{"device": "cuda", "gpu": "{gpu}", "nccl": "2.30"}}\n')
+            self.ran("f", "bandwidth.kernels", 0, f"@ copy: {rate} GB/s\n")
+            done = call("render.py", "--document", self.page, "--keep", keep, self.results)
+            self.assertEqual(done.returncode, 0, done.stderr)
+        self.assertEqual(sorted(path.name for path in keep.iterdir()), ["h100.jsonl", "h200.jsonl"])
+        text = self.page.read_text()
+        self.assertIn("| value | NVIDIA H200 | NVIDIA H100 80GB HBM3 | unit |", text)
+        self.assertIn("| `bandwidth.kernels`: copy | 4,200 | 2,900 | GB/s |", text)
+
+    def test_the_document_shows_what_is_kept(self):
+        self.page.write_text(DOCUMENT.read_text())
+        done = call("render.py", "--document", self.page, "--keep", HERE / "results")
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.assertEqual(self.page.read_text(), DOCUMENT.read_text())
+
     def test_parts_are_complete_when_all_ran(self):
         self.assertEqual(call("record.py", "count", self.results, "f").returncode, 1)
         self.ran("f", "bandwidth.kernels", 0, "")
