@@ -51,8 +51,12 @@ Traffic traffic_of(const Workload& work, const Machine& machine, const Stack& st
 Times fsdp_unit(const Workload& work, const Machine& machine, const Stack& stack,
                 const Params& params, const CellTime& time) {
   Times out;
-  if (work.fsdp * work.replicate == 1) return out;
   const double once_a_step = 1.0 / work.pipeline.microbatches_a_step();
+  if (work.fsdp == 1) {
+    const double moved = std::max(0.0, stack.sum_traffic_bytes - 4 * once_a_step);
+    out[Category::copies] = stream_seconds(machine, params.dense * moved);
+  }
+  if (work.fsdp * work.replicate == 1) return out;
   const double gathers = work.reshard ? 1 : once_a_step;
   const double reductions = work.unsharded_gradients ? once_a_step : 1;
   const Traffic traffic = traffic_of(work, machine, stack, params);

@@ -18,7 +18,7 @@ struct Key {
   T Stack::*value;
 };
 
-constexpr std::array<Key<double>, 10> kNumbers{
+constexpr std::array<Key<double>, 11> kNumbers{
     {{"loss_traffic_bytes", &Stack::loss_traffic_bytes},
      {"loss_bytes", &Stack::loss_bytes},
      {"loss_copies", &Stack::loss_copies},
@@ -26,10 +26,11 @@ constexpr std::array<Key<double>, 10> kNumbers{
      {"reduce_bytes", &Stack::reduce_bytes},
      {"gather_bytes", &Stack::gather_bytes},
      {"optimizer_traffic_bytes", &Stack::optimizer_traffic_bytes},
+     {"sum_traffic_bytes", &Stack::sum_traffic_bytes},
      {"optimizer_bytes", &Stack::optimizer_bytes},
      {"working_factor", &Stack::working_factor},
      {"fsdp_copies", &Stack::fsdp_copies}}};
-constexpr std::array<Key<bool>, 11> kTruths{
+constexpr std::array<Key<bool>, 12> kTruths{
     {{"tp_overlap", &Stack::tp_overlap},
      {"distributed_optimizer", &Stack::distributed_optimizer},
      {"recast_weights", &Stack::recast_weights},
@@ -37,6 +38,7 @@ constexpr std::array<Key<bool>, 11> kTruths{
      {"fused_loss", &Stack::fused_loss},
      {"loss_beside_blocks", &Stack::loss_beside_blocks},
      {"offload", &Stack::offload},
+     {"graphs", &Stack::graphs},
      {"op_remakes_products", &Stack::op_remakes_products},
      {"keeps_gathered", &Stack::keeps_gathered},
      {"keeps_expert_outputs", &Stack::keeps_expert_outputs},

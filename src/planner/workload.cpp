@@ -122,6 +122,8 @@ Workload workload_of(const plan::JobPlan& plan, const Stack& stack) {
   set_sharding(plan, work);
   set_recompute(plan.recompute, work);
   work.offload = plan.recompute.offload && stack.offload;
+  if (stack.graphs && plan.device.graphs && !work.model.mixture && !work.offload)
+    work.graphs = Graphs::full;
   work.precision = plan.precision.compute == DType::bf16 ? Precision::bf16 : Precision::f32;
   if (plan.linears.rounds()) work.precision = Precision::fp8_torchao;
   work.master_bytes = static_cast<double>(size_of(plan.precision.master));

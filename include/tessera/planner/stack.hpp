@@ -34,7 +34,9 @@ struct Stack {
   double reduce_bytes = 4;    ///< of a gradient in a collective
   double gather_bytes = 2;    ///< of a weight in a collective
   double optimizer_traffic_bytes = 30;  ///< moved by a step of AdamW for each parameter
-  double optimizer_bytes = 12;          ///< distributed optimizer: float32 weight and two moments
+  double sum_traffic_bytes = 0;     ///< moved to add a microbatch's gradient of a parameter that is
+                                    ///< not sharded; the first takes 4 less
+  double optimizer_bytes = 12;      ///< distributed optimizer: float32 weight and two moments
   double working_factor = 1;        ///< temporaries of a block's backward; eager programs hold more
   double fsdp_copies = 0;           ///< passes over weights and gradients beside their collectives
   bool recast_weights = false;      ///< weights are quantised again for each microbatch
@@ -45,6 +47,7 @@ struct Stack {
   bool keeps_expert_outputs = false;  ///< experts' outputs are kept, for the gradients of scores
   bool fused_loss = false;        ///< the loss is computed in chunks of tokens where a job says so
   bool offload = false;           ///< activations go to the host where a job says so
+  bool graphs = false;            ///< steps of dense models are CUDA graphs where a job says so
   bool defer_head_wgrad = false;  ///< the output's weight gradients run in the pipeline's drain
   Launches kernels{30, 50};       ///< of a block
   Launches mixture_kernels{150, 250};  ///< of a block with a mixture, and for each expert here
