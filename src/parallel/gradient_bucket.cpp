@@ -74,7 +74,7 @@ void GradientBucket::add_leaf(ShardedParam& param, const Tensor& flat, bool firs
 }
 
 /// All in one call, where they fill `flat`.
-bool GradientBucket::move_leaves(const Tensor& flat, bool first) {
+bool GradientBucket::put_leaves(const Tensor& flat, bool first) {
   if (!is_dense(group_)) return false;
   std::vector<Tensor> gradients;
   for (const ShardedParam& param : group_.params()) {
@@ -96,7 +96,7 @@ bool GradientBucket::add(std::int64_t microbatch) {
     reduced_ = true;
   else
     place = partials_.of(microbatch);
-  if (!move_leaves(place.flat, place.first))
+  if (!put_leaves(place.flat, place.first))
     for (ShardedParam& param : group_.params()) add_leaf(param, place.flat, place.first);
   --pending_;
   return pending_ % users_ == 0;

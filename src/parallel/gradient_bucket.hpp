@@ -65,7 +65,7 @@ class GradientBucket {
     std::optional<kernels::SideStream::Mark> beside;
   };
   bool adds_in_place() const;
-  bool move_leaves(const at::Tensor& flat, bool first);
+  bool put_leaves(const at::Tensor& flat, bool first);
   void add_leaf(ShardedParam& param, const at::Tensor& flat, bool first);
   void land_reduced();
   void start_sum(comm::Communicator& over);

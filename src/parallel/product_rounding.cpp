@@ -90,7 +90,7 @@ RoundedOperand ProductRounding::weight_of_input(const Tensor& weight) const {
 std::optional<RoundedGradient> ProductRounding::g_of_both(const Tensor& g) const {
   const bool lines =
       recipe_.of_input.left == ScaleShare::line && recipe_.of_weight.left == ScaleShare::line;
-  if (!lines || !device_multiplies(g)) return std::nullopt;
+  if (!lines || !rounds_weight_gradients() || !device_multiplies(g)) return std::nullopt;
   const bool alone = how_.tp->size() == 1;
   if (!alone &&
       (operand_g(g, ScaleShare::line, 1).across || operand_g(g, ScaleShare::line, 0).across))

@@ -100,23 +100,18 @@ class RoundedLinear final : public kernels::Operation {
         const Tensor part = input_gradient(g, both, weight, rounding);
         result[0] = result[0].defined() ? result[0] + part : part;
       }
-      result.push_back(of_weight ? weight_gradient(weight, both ? Tensor() : g, both, input)
-                                 : Tensor());
+      std::optional<RoundedOperand> rounded;
+      if (both) rounded = both->of_weight;
+      // What is put off keeps the bytes, where they are there, and not g.
+      const auto compute = [g = rounded ? Tensor() : g, rounded, input] {
+        return input->weight_gradient(g, rounded);
+      };
+      result.push_back(of_weight ? gradients_.now_or_later(weight, compute) : Tensor());
     }
     return result;
   }
 
  private:
-  /// Now, or later without g where `both` is there.
-  Tensor weight_gradient(const Tensor& weight, const Tensor& g,
-                         const std::optional<RoundedGradient>& both,
-                         const std::shared_ptr<SharedInput>& input) {
-    std::optional<RoundedOperand> rounded;
-    if (both) rounded = both->of_weight;
-    return gradients_.now_or_later(
-        weight, [g, rounded, input] { return input->weight_gradient(g, rounded); });
-  }
-
   const std::vector<LinearRounding> how_;
   WeightGradients& gradients_;
 };

@@ -33,6 +33,11 @@ double replica_seconds(const Workload& work, const Machine& machine, const Stack
   return all_reduce_seconds(machine, bytes, group_of(machine, work.replicate, work.fsdp * work.tp));
 }
 
+/// Are whole gradients of microbatches added on each rank?
+bool summed_whole(const Workload& work, int shards) {
+  return shards == 1 || work.unsharded_gradients;
+}
+
 }  // namespace
 
 Traffic traffic_of(const Workload& work, const Machine& machine, const Stack& stack,
@@ -52,10 +57,10 @@ Times fsdp_unit(const Workload& work, const Machine& machine, const Stack& stack
                 const Params& params, const CellTime& time) {
   Times out;
   const double once_a_step = 1.0 / work.pipeline.microbatches_a_step();
-  if (work.fsdp == 1) {
-    const double moved = std::max(0.0, stack.sum_traffic_bytes - 4 * once_a_step);
-    out[Category::copies] = stream_seconds(machine, params.dense * moved);
-  }
+  const double summed = (summed_whole(work, work.fsdp) ? params.dense : 0) +
+                        (summed_whole(work, expert_shards_of(work)) ? params.experts : 0);
+  const double moved = std::max(0.0, stack.sum_traffic_bytes - 4 * once_a_step);
+  out[Category::copies] = stream_seconds(machine, summed * moved);
   if (work.fsdp * work.replicate == 1) return out;
   const double gathers = work.reshard ? 1 : once_a_step;
   const double reductions = work.unsharded_gradients ? once_a_step : 1;
@@ -69,7 +74,7 @@ Times fsdp_unit(const Workload& work, const Machine& machine, const Stack& stack
   if (work.fsdp == 1) return out;  // whole weights stay where they are
   const double copied =
       stack.fsdp_copies * params.dense * stack.gather_bytes * element_bytes(work.precision);
-  out[Category::copies] = stream_seconds(machine, copied) * (work.reshard ? 3 : 2 * gathers);
+  out[Category::copies] += stream_seconds(machine, copied) * (work.reshard ? 3 : 2 * gathers);
   return out;
 }
 

@@ -3,6 +3,7 @@
 
 #include "from_plan.hpp"
 #include "tessera/base/error.hpp"
+#include "tessera/plan/graph_obstacle.hpp"
 
 namespace tessera::planner {
 namespace {
@@ -122,7 +123,7 @@ Workload workload_of(const plan::JobPlan& plan, const Stack& stack) {
   set_sharding(plan, work);
   set_recompute(plan.recompute, work);
   work.offload = plan.recompute.offload && stack.offload;
-  if (stack.graphs && plan.device.graphs && !work.model.mixture && !work.offload)
+  if (stack.graphs && plan.device.graphs && plan::graph_obstacle(plan).empty())
     work.graphs = Graphs::full;
   work.precision = plan.precision.compute == DType::bf16 ? Precision::bf16 : Precision::f32;
   if (plan.linears.rounds()) work.precision = Precision::fp8_torchao;

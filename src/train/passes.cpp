@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "tessera/base/log.hpp"
+#include "tessera/plan/graph_obstacle.hpp"
 
 namespace tessera::train {
 namespace {
@@ -26,26 +27,18 @@ Batch copy_of(const Batch& batch) {
 
 }  // namespace
 
-std::string obstacle_to_graphs(const plan::JobPlan& plan, const model::Model& model,
-                               mesh::DeviceMesh& mesh, at::Device device) {
+std::string obstacle_to_graphs(const plan::JobPlan& plan, mesh::DeviceMesh& mesh,
+                               at::Device device) {
   using enum Axis;
   if (!device.is_cuda()) return "CUDA graphs need a GPU";
   const std::string_view backend = mesh.along({pp, dp_replicate, dp_shard, cp, tp}).backend();
   if (backend != "nccl" && backend != "self")
     return "communication goes through the host (comm.backend)";
-  if (!model.mixtures.empty()) return "the host takes part in mixtures of experts";
-  if (plan.batch().documents) return "each batch has documents of other lengths";
-  if (plan.sharding.offload)
-    return "the host has a part of the weights (training.enable_cpu_offload)";
-  if (plan.recompute.offload)
-    return "activations are in host memory (activation_checkpoint.offload)";
-  if (plan.comm.check_collectives) return "debug.check_collectives looks at each call";
-  if (plan.run.trace) return "profiling.enable_profiling records each call";
-  return "";
+  return plan::graph_obstacle(plan);
 }
 
-Passes::Passes(const plan::JobPlan& plan, const model::Model& model, mesh::DeviceMesh& mesh,
-               parallel::Stages& stages, metrics::PhaseTimer& timer, at::Device device)
+Passes::Passes(const plan::JobPlan& plan, mesh::DeviceMesh& mesh, parallel::Stages& stages,
+               metrics::PhaseTimer& timer, at::Device device)
     : mesh_(mesh),
       stages_(stages),
       groups_(stages.groups()),
@@ -54,7 +47,7 @@ Passes::Passes(const plan::JobPlan& plan, const model::Model& model, mesh::Devic
       executor_(stages, mesh, &timer),
       wanted_(plan.device.graphs) {
   if (!wanted_) return;
-  const std::string obstacle = obstacle_to_graphs(plan, model, mesh, device);
+  const std::string obstacle = obstacle_to_graphs(plan, mesh, device);
   if (obstacle.empty()) return;
   tell(obstacle);
   wanted_ = false;

@@ -22,14 +22,14 @@
 namespace tessera::train {
 
 /// Why steps of this job cannot be graphs; empty if they can.
-std::string obstacle_to_graphs(const plan::JobPlan& plan, const model::Model& model,
-                               mesh::DeviceMesh& mesh, at::Device device);
+std::string obstacle_to_graphs(const plan::JobPlan& plan, mesh::DeviceMesh& mesh,
+                               at::Device device);
 
 class Passes {
  public:
   /// What is given must outlive this. Rank 0 logs why a job that asks for graphs gets none.
-  Passes(const plan::JobPlan& plan, const model::Model& model, mesh::DeviceMesh& mesh,
-         parallel::Stages& stages, metrics::PhaseTimer& timer, at::Device device);
+  Passes(const plan::JobPlan& plan, mesh::DeviceMesh& mesh, parallel::Stages& stages,
+         metrics::PhaseTimer& timer, at::Device device);
 
   /// Leaves the gradients in the stages' groups, summed over the job. `scale`: 1 / valid tokens.
   /// Returns the losses of the microbatches' tokens, in the order of the batch, on the last stage:

@@ -48,7 +48,7 @@ Trainer::Trainer(const plan::JobPlan& plan, const model::Model& model, mesh::Dev
       batches_(source, reader_of(mesh, pipeline().map), model.dimensions.vocab,
                plan.data.read_ahead, device),
       timer_(&metrics::monotonic_seconds, [&mesh] { return seconds_waited(mesh); }),
-      passes_(std::make_unique<Passes>(plan, model, mesh, stages_, timer_, device)) {
+      passes_(std::make_unique<Passes>(plan, mesh, stages_, timer_, device)) {
   stages_.on_high_water([this] { memory_peak_.look([this] { return known_memory(); }); });
 }
 

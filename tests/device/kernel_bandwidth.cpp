@@ -14,6 +14,7 @@
 
 #include "tessera/kernels/adamw.hpp"
 #include "tessera/kernels/cross_entropy.hpp"
+#include "tessera/kernels/joined.hpp"
 #include "tessera/kernels/operation.hpp"
 #include "tessera/kernels/rms_norm.hpp"
 #include "tessera/kernels/rope.hpp"
@@ -84,6 +85,15 @@ void plain(Bench& bench) {
   bench.row("copy", 2 * bytes, [=] { Tensor(b).copy_(a); });
   bench.row("sum of squares f32", bytes, [=] { kernels::block_squares(a); });
   bench.row("exact sum of squares f32", bytes, [=] { kernels::exact_squares(a); });
+}
+
+/// Gradients in bfloat16 become part of float32 sums.
+void gradient_sums(Bench& bench) {
+  const Tensor sum = bench.values({1, bench.elements}, at::kFloat);
+  const Tensor gradient = bench.values({bench.elements / 4}, at::kBFloat16);
+  const std::vector<Tensor> gradients(4, gradient);
+  const auto bytes = static_cast<double>(sum.nbytes());
+  bench.row("gradient sums bf16", 2.5 * bytes, [=] { kernels::add_runs(sum, gradients); });
 }
 
 void optimizer(Bench& bench) {
@@ -185,7 +195,8 @@ int main(int argc, char** argv) {
   Bench bench{device.is_cuda() ? train::take_device(0) : device,
               static_cast<std::int64_t>(mebibytes * 262144), 5,
               test::wanted_device() == "sim" ? 0 : 0.05};
-  for (const auto& part : {plain, optimizer, norms, activations, rotations, losses, roundings})
+  for (const auto& part :
+       {plain, gradient_sums, optimizer, norms, activations, rotations, losses, roundings})
     part(bench);
   return 0;
 }

@@ -105,7 +105,7 @@ __device__ void write(const Part<From, To>& part, const Pack<From, pack_size<To>
 
 /// A thread loads all its packs before it converts and stores one: enough is under way then.
 template <bool adds, class From, class To>
-__device__ void move_packs(const Copies& all, std::int64_t row, std::int64_t first) {
+__device__ void put_packs(const Copies& all, std::int64_t row, std::int64_t first) {
   Part<From, To> parts[packs_per_thread];
   Pack<From, pack_size<To>> values[packs_per_thread];
   Pack<To, pack_size<To>> before[packs_per_thread];
@@ -146,45 +146,45 @@ std::vector<Operand> operands_of(const Copies& all, std::int64_t rows) {
 }
 
 template <bool adds, class From, class To>
-void launch_moves(const Copies& all, std::int64_t rows, cudaStream_t stream) {
+void launch_puts(const Copies& all, std::int64_t rows, cudaStream_t stream) {
   if (all.count == 0) return;
   const std::int64_t blocks_per_row =
       (all.ends[all.count - 1] + packs_per_block - 1) / packs_per_block;
   launch({adds ? "add_rows" : "copy_rows", rows * blocks_per_row, 0, stream,
           operands_of<From, To>(all, rows)},
          [=] __device__(std::int64_t block, unsigned char*) {
-           move_packs<adds, From, To>(all, block / blocks_per_row,
-                                      block % blocks_per_row * packs_per_block);
+           put_packs<adds, From, To>(all, block / blocks_per_row,
+                                     block % blocks_per_row * packs_per_block);
          });
 }
 
 template <bool adds, class From, class To>
-void move_rows(std::span<const RowsCopy> copies, std::int64_t rows, cudaStream_t stream) {
+void put_rows(std::span<const RowsCopy> copies, std::int64_t rows, cudaStream_t stream) {
   Copies all{};
   std::int64_t packs = 0;
   for (const RowsCopy& copy : copies) {
     if (copy.width == 0) continue;
     if (all.count == most_copies) {
-      launch_moves<adds, From, To>(all, rows, stream);
+      launch_puts<adds, From, To>(all, rows, stream);
       all.count = 0;
       packs = 0;
     }
     all.copies[all.count] = copy;
     all.ends[all.count++] = packs += packs_of_row<To>(copy, rows);
   }
-  launch_moves<adds, From, To>(all, rows, stream);
+  launch_puts<adds, From, To>(all, rows, stream);
 }
 
 }  // namespace
 
 template <class From, class To>
 void copy_rows(std::span<const RowsCopy> copies, std::int64_t rows, cudaStream_t stream) {
-  move_rows<false, From, To>(copies, rows, stream);
+  put_rows<false, From, To>(copies, rows, stream);
 }
 
 template <class T>
 void add_rows(std::span<const RowsCopy> copies, std::int64_t rows, cudaStream_t stream) {
-  move_rows<true, T, Compute<T>>(copies, rows, stream);
+  put_rows<true, T, Compute<T>>(copies, rows, stream);
 }
 
 #define TESSERA_INSTANTIATE(From, To) \

@@ -46,6 +46,8 @@ __device__ inline unsigned long long warp_largest(unsigned long long bits) {
 /// Rows of a strip, and how many of them a warp has on their way at a time.
 constexpr std::int64_t rows_per_strip = 128;
 constexpr int rows_together = 4;
+static_assert(rows_per_strip % (rows_together * warps_per_block) == 0 &&
+              rows_per_strip <= threads_per_block);
 
 /// A block takes a strip: 128 rows of as many columns as a warp reads at a time. `of_columns` and,
 /// with_rows, `of_rows` begin as 0; a maximum does not depend on the order.

@@ -116,11 +116,11 @@ void copy_columns(const at::Tensor& matrix, std::span<const at::Tensor> parts) {
   at::split_with_sizes_copy_out({parts.data(), parts.size()}, matrix, widths, 1);
 }
 
-/// move(to, from, count) for what each row of `into` gets of each tensor, and rest(to, count) for
+/// put(to, from, count) for what each row of `into` gets of each tensor, and rest(to, count) for
 /// what it lacks.
-template <class T, class Move, class Rest>
-void move_runs(const at::Tensor& into, std::span<const at::Tensor> tensors, const Move& move,
-               const Rest& rest) {
+template <class T, class Put, class Rest>
+void put_runs(const at::Tensor& into, std::span<const at::Tensor> tensors, const Put& put,
+              const Rest& rest) {
   for (const RowsCopy& copy : run_copies<T, Compute<T>>(into, tensors))
     for (std::int64_t run = 0; run < into.size(0); ++run) {
       const auto* from = static_cast<const T*>(copy.from) + run * copy.from_stride;
@@ -128,7 +128,7 @@ void move_runs(const at::Tensor& into, std::span<const at::Tensor> tensors, cons
       const std::int64_t known =
           std::clamp<std::int64_t>(copy.count - run * copy.from_stride, 0, copy.width);
       for_elements(known, [&](std::int64_t first, std::int64_t count) {
-        move(to + first, from + first, count);
+        put(to + first, from + first, count);
       });
       if (known < copy.width) rest(to + known, copy.width - known);
     }
@@ -145,14 +145,14 @@ void copy_runs(const at::Tensor& into, std::span<const at::Tensor> tensors) {
     return;
   }
   with_type(type, [&]<class T>(T t) {
-    move_runs<T>(into, tensors, functions_of(t).widen,
-                 [](Compute<T>* to, std::int64_t count) { std::fill_n(to, count, 0); });
+    put_runs<T>(into, tensors, functions_of(t).widen,
+                [](Compute<T>* to, std::int64_t count) { std::fill_n(to, count, 0); });
   });
 }
 
 void add_runs(const at::Tensor& into, std::span<const at::Tensor> tensors) {
   with_type(tensors.front().scalar_type(), [&]<class T>(T t) {
-    move_runs<T>(into, tensors, functions_of(t).accumulate, [](Compute<T>*, std::int64_t) {});
+    put_runs<T>(into, tensors, functions_of(t).accumulate, [](Compute<T>*, std::int64_t) {});
   });
 }
 
