@@ -107,10 +107,16 @@ def command_of(words):
     return text
 
 
+def program_of(file):
+    """The program that the last facts name, as in "tessera 0.1.0 (0688ddbbba15)"."""
+    named = [line["tessera"] for line in lines(file) if "name" not in line and line.get("tessera")]
+    return {"tessera": named[-1]} if named else {}
+
+
 def add(file, part, device, status, name, code, seconds, rest):
     if name not in catalogue():
         sys.exit(f"catalogue.tsv has no measurement '{name}'")
-    line = {"part": part, "name": name, "device": device, "date": now()}
+    line = {"part": part, "name": name, "device": device, "date": now()} | program_of(file)
     if status == "impossible":
         append(file, line | {"outcome": "impossible", "reason": rest[0]})
         print(f"cannot   {name}: {rest[0]}")

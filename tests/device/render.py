@@ -109,6 +109,12 @@ def values(part, gpus):
     return ["", *header("value", gpus, "unit"), *rows] if rows else []
 
 
+def when(line):
+    """The date, and the commit where the line has one."""
+    commit = re.search(r"\((\w+)", line.get("tessera", ""))
+    return line.get("date", "") + (f", {commit[1]}" if commit else "")
+
+
 def commands(gpus):
     """Of life.sh and speed.sh without the program, their first argument."""
     rows = []
@@ -116,7 +122,7 @@ def commands(gpus):
         ran = [gpu.found.get(name, {}) for gpu in gpus]
         command = next((line["command"] for line in ran if line.get("command")), None)
         if command:
-            rows.append(row(name, *(line.get("date", "") for line in ran), f"`{cell(command.replace('.sh tessera ', '.sh '))}`"))
+            rows.append(row(name, *map(when, ran), f"`{cell(command.replace('.sh tessera ', '.sh '))}`"))
     return ["", "## Commands", "", *header("measurement", gpus, "command"), *rows] if rows else []
 
 

@@ -88,12 +88,13 @@ class Bookkeeping(unittest.TestCase):
     def test_kinds_of_gpus_are_kept_side_by_side(self):
         keep = self.folder / "keep"
         for gpu, rate in (("NVIDIA H100 80GB HBM3", 3000), ("NVIDIA H200", 4200), ("NVIDIA H100 80GB HBM3", 2900)):
-            self.results.write_text(f'{{"device": "cuda", "gpu": "{gpu}", "nccl": "2.30"}}\n')
+            self.results.write_text(f'{{"device": "cuda", "gpu": "{gpu}", "tessera": "tessera 0.1.0 (0123abcd)"}}\n')
             self.ran("f", "bandwidth.kernels", 0, f"@ copy: {rate} GB/s\n")
             done = call("render.py", "--document", self.page, "--keep", keep, self.results)
             self.assertEqual(done.returncode, 0, done.stderr)
         self.assertEqual(sorted(path.name for path in keep.iterdir()), ["h100.jsonl", "h200.jsonl"])
         text = self.page.read_text()
+        self.assertRegex(text, r"\| bandwidth.kernels \| [-0-9 :]+, 0123abcd \|")
         self.assertIn("| value | NVIDIA H200 | NVIDIA H100 80GB HBM3 | unit |", text)
         self.assertIn("| `bandwidth.kernels`: copy | 4,200 | 2,900 | GB/s |", text)
 
