@@ -37,10 +37,13 @@ inline at::Tensor line_magnitudes(const at::Tensor& x, ScaledLines lines) {
       x.options().dtype(compute_type(x)));
 }
 
-/// Both begin at a multiple of 16 bytes: cuBLASLt reads them so.
+/// Numbers in float32 of which each group begins at a multiple of 16 bytes: cuBLASLt reads scales
+/// so.
+inline std::int64_t padded_scales(std::int64_t count) { return (count + 3) / 4 * 4; }
+
 inline Float8Scales float8_scales(const at::Tensor& of, std::int64_t rows, std::int64_t columns) {
-  const std::int64_t count = rows * columns, padded = (count + 3) / 4 * 4;
-  const at::Tensor both = at::empty({2, padded}, of.options().dtype(at::kFloat));
+  const std::int64_t count = rows * columns;
+  const at::Tensor both = at::empty({2, padded_scales(count)}, of.options().dtype(at::kFloat));
   const auto part = [&](std::int64_t i) {
     return both[i].narrow(0, 0, count).view({rows, columns});
   };
@@ -68,15 +71,15 @@ struct Float8Both {
   std::int64_t first_column;
 };
 inline Float8Both float8_both(const at::Tensor& x, DType type) {
-  const std::int64_t rows = x.size(0), columns = x.size(1), first_column = (rows + 3) / 4 * 4;
+  const std::int64_t rows = x.size(0), columns = x.size(1), first_column = padded_scales(rows);
   const at::Tensor largest =
       at::zeros({first_column + columns}, x.options().dtype(compute_type(x)));
   const Float8Scales all = float8_scales(x, 1, first_column + columns);
-  const auto of_rows = [&](const at::Tensor& all) {
-    return all[0].narrow(0, 0, rows).view({rows, 1});
+  const auto of_rows = [&](const at::Tensor& numbers) {
+    return numbers.narrow(1, 0, rows).view({rows, 1});
   };
-  const auto of_columns = [&](const at::Tensor& all) {
-    return all.narrow(1, first_column, columns);
+  const auto of_columns = [&](const at::Tensor& numbers) {
+    return numbers.narrow(1, first_column, columns);
   };
   constexpr auto whole = ScaleBlock::whole;
   return {{{float8_bytes(x, ByteOrder::rows),

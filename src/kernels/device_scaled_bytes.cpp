@@ -157,14 +157,6 @@ ScaledBytes to_scaled_bytes(const Tensor& x, DType type, bool powers_of_two, Sca
   return result;
 }
 
-ScaledBothWays to_scaled_both_ways(const Tensor& x, DType type, bool powers_of_two) {
-  if (x.numel() > 0 && backend_of(x).float8_both != nullptr)
-    return backend_of(x).float8_both(rows_of(x).tensor, type, powers_of_two);
-  constexpr auto whole = ScaleBlock::whole;
-  return {on_device::to_scaled_bytes(x, type, powers_of_two, {1, whole}, ByteOrder::rows),
-          on_device::to_scaled_bytes(x, type, powers_of_two, {whole, 1}, ByteOrder::columns)};
-}
-
 Tensor from_bytes(const ScaledBytes& x, at::ScalarType type) {
   const at::ScalarType wide = type == at::kDouble ? at::kDouble : at::kFloat;
   return x.bytes.view(scalar_type(x.type))

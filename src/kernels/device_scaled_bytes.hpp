@@ -17,7 +17,6 @@ ScaledBytes to_bytes(const at::Tensor& x, const at::Tensor& scales, DType type, 
                      ByteOrder order = ByteOrder::rows);
 ScaledBytes to_scaled_bytes(const at::Tensor& x, DType type, bool powers_of_two, ScaleBlock block,
                             ByteOrder order);
-ScaledBothWays to_scaled_both_ways(const at::Tensor& x, DType type, bool powers_of_two);
 at::Tensor from_bytes(const ScaledBytes& x, at::ScalarType type);
 at::Tensor scaled_mm(const ScaledBytes& a, const ScaledBytes& b, bool fast);
 

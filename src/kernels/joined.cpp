@@ -118,11 +118,17 @@ void copy_runs(const Tensor& into, std::span<const Tensor> tensors) {
   if (!runs.empty()) backend_of(into).copy_runs(into, runs);
 }
 
+bool can_add_runs(const Tensor& into, const Tensor& tensor) {
+  const at::ScalarType type = tensor.scalar_type();
+  const bool computes = type == at::kDouble || type == at::kFloat || type == at::kBFloat16;
+  return computes && into.scalar_type() == compute_type(tensor);
+}
+
 void add_runs(const Tensor& into, std::span<const Tensor> tensors) {
   const at::NoGradGuard no_grad;
   const std::vector<Tensor> runs = contiguous_runs(into, tensors);
   if (runs.empty()) return;
-  TESSERA_EXPECT(into.scalar_type() == compute_type(runs.front()), "a sum of another type");
+  TESSERA_EXPECT(can_add_runs(into, runs.front()), "a sum of another type");
   backend_of(into).add_runs(into, runs);
 }
 

@@ -6,6 +6,7 @@
 #include <cmath>
 #include <type_traits>
 
+#include "backend.hpp"
 #include "device_scaled_bytes.hpp"
 #include "float8.hpp"
 #include "float8_formats.hpp"
@@ -207,7 +208,8 @@ ScaledBytes to_scaled_bytes(const Tensor& x, DType type, bool powers_of_two, Sca
 }
 
 ScaledBothWays to_scaled_both_ways(const Tensor& x, DType type, bool powers_of_two) {
-  if (!x.is_cpu()) return on_device::to_scaled_both_ways(x, type, powers_of_two);
+  if (!x.is_cpu() && x.numel() > 0)
+    return backend_of(x).float8_both(rows_of(x).tensor, type, powers_of_two);
   constexpr auto whole = ScaleBlock::whole;
   return {to_scaled_bytes(x, type, powers_of_two, {1, whole}, ByteOrder::rows),
           to_scaled_bytes(x, type, powers_of_two, {whole, 1}, ByteOrder::columns)};

@@ -79,9 +79,7 @@ bool GradientBucket::put_leaves(const Tensor& flat, bool first) {
   std::vector<Tensor> gradients;
   for (const ShardedParam& param : group_.params()) {
     const Tensor gradient = param.leaf.grad();
-    if (!gradient.defined()) return false;
-    const auto wide = gradient.scalar_type() == at::kDouble ? at::kDouble : at::kFloat;
-    if (!first && flat.scalar_type() != wide) return false;
+    if (!gradient.defined() || (!first && !kernels::can_add_runs(flat, gradient))) return false;
     gradients.push_back(gradient.reshape(param.place.shared_shape()));
   }
   first ? kernels::copy_runs(flat, gradients) : kernels::add_runs(flat, gradients);

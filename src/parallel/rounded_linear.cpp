@@ -35,10 +35,8 @@ Tensors forward_products(const Tensor& x, const Tensors& weights, const LinearRo
 /// `rounded`: g, where both of its products have it already.
 Tensor input_gradient(const Tensor& g, const std::optional<RoundedGradient>& rounded,
                       const Tensor& weight, const ProductRounding& rounding) {
-  if (rounded)
-    return product(rounded->of_input, rounding.weight_of_input(weight), g.scalar_type(),
-                   Sum::exact);
-  const auto operands = rounding.of_input(g, weight);
+  const auto operands = rounded ? std::vector{rounded->of_input, rounding.weight_of_input(weight)}
+                                : rounding.of_input(g, weight);
   return product(operands[0], operands[1], g.scalar_type(), Sum::exact);
 }
 

@@ -51,9 +51,9 @@ class Gpu:
         self.found = {}  # of each measurement the last line
 
     def file_name(self):
-        """As h200.jsonl of NVIDIA H200."""
+        """As h200.jsonl of NVIDIA H200; each name has its own."""
         words = [word for word in re.findall(r"[a-z0-9]+", self.name.lower()) if word != "nvidia"]
-        return (words[0] if words else "gpu") + ".jsonl"
+        return ("-".join(words) or "gpu") + ".jsonl"
 
     def write(self, folder):
         kept = [self.facts] if self.facts else []

@@ -92,7 +92,7 @@ class Bookkeeping(unittest.TestCase):
             self.ran("f", "bandwidth.kernels", 0, f"@ copy: {rate} GB/s\n")
             done = call("render.py", "--document", self.page, "--keep", keep, self.results)
             self.assertEqual(done.returncode, 0, done.stderr)
-        self.assertEqual(sorted(path.name for path in keep.iterdir()), ["h100.jsonl", "h200.jsonl"])
+        self.assertEqual(sorted(path.name for path in keep.iterdir()), ["h100-80gb-hbm3.jsonl", "h200.jsonl"])
         text = self.page.read_text()
         self.assertRegex(text, r"\| bandwidth.kernels \| [-0-9 :]+, 0123abcd \|")
         self.assertIn("| value | NVIDIA H200 | NVIDIA H100 80GB HBM3 | unit |", text)

@@ -33,8 +33,11 @@ void copy_columns(const at::Tensor& matrix, std::span<const at::Tensor> parts);
 /// captured. Not differentiable.
 void copy_runs(const at::Tensor& into, std::span<const at::Tensor> tensors);
 
-/// The same, added to `into`, whose type is the one that theirs is computed in: float64 for
-/// float64, else float32.
+/// Is `into` of the type in which values of `tensor` are computed? float64 for float64, float32 for
+/// float32 and bfloat16.
+bool can_add_runs(const at::Tensor& into, const at::Tensor& tensor);
+
+/// As copy_runs(), added to `into`; can_add_runs() holds for all tensors.
 void add_runs(const at::Tensor& into, std::span<const at::Tensor> tensors);
 
 }  // namespace tessera::kernels

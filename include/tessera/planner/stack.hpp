@@ -34,8 +34,8 @@ struct Stack {
   double reduce_bytes = 4;    ///< of a gradient in a collective
   double gather_bytes = 2;    ///< of a weight in a collective
   double optimizer_traffic_bytes = 30;  ///< moved by a step of AdamW for each parameter
-  double sum_traffic_bytes = 0;     ///< moved to add a microbatch's gradient of a parameter that is
-                                    ///< not sharded; the first takes 4 less
+  double sum_traffic_bytes = 0;     ///< moved to add a microbatch's gradient of a parameter, where
+                                    ///< ranks add whole ones; the first takes 4 less
   double optimizer_bytes = 12;      ///< distributed optimizer: float32 weight and two moments
   double working_factor = 1;        ///< temporaries of a block's backward; eager programs hold more
   double fsdp_copies = 0;           ///< passes over weights and gradients beside their collectives

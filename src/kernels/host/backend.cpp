@@ -14,6 +14,7 @@
 #include "host/attention.hpp"
 #include "host/run.hpp"
 #include "run_copies.hpp"
+#include "tessera/kernels/joined.hpp"
 
 namespace tessera::kernels {
 namespace {
@@ -110,7 +111,7 @@ void adamw(const at::Tensor& param, const at::Tensor& grad, const at::Tensor& ex
 TESSERA_ELEMENT_KERNELS(TESSERA_ON_TENSORS)
 #undef TESSERA_ON_TENSORS
 
-void copy_columns(const at::Tensor& matrix, std::span<const at::Tensor> parts) {
+void split_columns(const at::Tensor& matrix, std::span<const at::Tensor> parts) {
   std::vector<std::int64_t> widths;
   for (const at::Tensor& part : parts) widths.push_back(part.size(1));
   at::split_with_sizes_copy_out({parts.data(), parts.size()}, matrix, widths, 1);
@@ -134,23 +135,19 @@ void put_runs(const at::Tensor& into, std::span<const at::Tensor> tensors, const
     }
 }
 
-void copy_runs(const at::Tensor& into, std::span<const at::Tensor> tensors) {
-  const at::ScalarType type = tensors.front().scalar_type(), sum_type = into.scalar_type();
-  const bool widens = type == at::kDouble
-                          ? sum_type == at::kDouble
-                          : sum_type == at::kFloat && (type == at::kFloat || type == at::kBFloat16);
-  if (!widens) {
+void cut_runs(const at::Tensor& into, std::span<const at::Tensor> tensors) {
+  if (!can_add_runs(into, tensors.front())) {
     at::Tensor out = into;
     at::_chunk_cat_out(out, {tensors.data(), tensors.size()}, 0, into.size(0));
     return;
   }
-  with_type(type, [&]<class T>(T t) {
+  with_type(tensors.front().scalar_type(), [&]<class T>(T t) {
     put_runs<T>(into, tensors, functions_of(t).widen,
                 [](Compute<T>* to, std::int64_t count) { std::fill_n(to, count, 0); });
   });
 }
 
-void add_runs(const at::Tensor& into, std::span<const at::Tensor> tensors) {
+void sum_runs(const at::Tensor& into, std::span<const at::Tensor> tensors) {
   with_type(tensors.front().scalar_type(), [&]<class T>(T t) {
     put_runs<T>(into, tensors, functions_of(t).accumulate, [](Compute<T>*, std::int64_t) {});
   });
@@ -176,9 +173,9 @@ const Backend host_backend{
     .float8_rows = nullptr,
     .float8_both = nullptr,
     .adamw = &adamw,
-    .copy_columns = &copy_columns,
-    .copy_runs = &copy_runs,
-    .add_runs = &add_runs,
+    .copy_columns = &split_columns,
+    .copy_runs = &cut_runs,
+    .add_runs = &sum_runs,
     .attends_in_bands = nullptr,
     .attention_part = &host::attention_part,
     .attention_part_backward = &host::attention_part_backward,

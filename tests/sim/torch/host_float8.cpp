@@ -7,6 +7,7 @@
 namespace tessera::sim {
 
 using at::Tensor;
+using kernels::ScaledBytes;
 using kernels::ScaledLines;
 
 namespace {
@@ -16,6 +17,17 @@ kernels::ScaleBlock block_of(ScaledLines lines) {
   if (lines == ScaledLines::rows) block.rows = 1;
   if (lines == ScaledLines::columns) block.columns = 1;
   return block;
+}
+
+ScaledBytes twin_of(HostKernel& kernel, const ScaledBytes& result) {
+  return {kernel.writes(result.bytes), kernel.writes(result.scales), result.type, result.block,
+          kernel.writes(result.inverses)};
+}
+
+void copy_into(const ScaledBytes& twin, const ScaledBytes& made) {
+  twin.bytes.copy_(made.bytes);
+  twin.scales.copy_(made.scales);
+  twin.inverses.copy_(made.scales.reciprocal());
 }
 
 }  // namespace
@@ -56,13 +68,8 @@ Tensor float8_bytes(const Tensor& x, const Tensor& scales, DType type, kernels::
 kernels::ScaledBytes float8_rows(const Tensor& x, DType type, bool powers_of_two) {
   const kernels::ScaledBytes result = kernels::device::float8_rows(x, type);
   HostKernel kernel("float8_rows", x);
-  kernel.issue([x = kernel.reads(x), type, powers_of_two, bytes = kernel.writes(result.bytes),
-                scales = kernel.writes(result.scales), inverses = kernel.writes(result.inverses)] {
-    const kernels::ScaledBytes made =
-        kernels::to_scaled_bytes(x, type, powers_of_two, {1, kernels::ScaleBlock::whole});
-    bytes.copy_(made.bytes);
-    scales.copy_(made.scales);
-    inverses.copy_(scales.reciprocal());
+  kernel.issue([x = kernel.reads(x), type, powers_of_two, twin = twin_of(kernel, result)] {
+    copy_into(twin, kernels::to_scaled_bytes(x, type, powers_of_two, block_of(ScaledLines::rows)));
   });
   return result;
 }
@@ -70,19 +77,11 @@ kernels::ScaledBytes float8_rows(const Tensor& x, DType type, bool powers_of_two
 kernels::ScaledBothWays float8_both(const Tensor& x, DType type, bool powers_of_two) {
   const kernels::ScaledBothWays result = kernels::device::float8_both(x, type).results;
   HostKernel kernel("float8_both", x);
-  const auto written = [&](const kernels::ScaledBytes& one) {
-    return [bytes = kernel.writes(one.bytes), scales = kernel.writes(one.scales),
-            inverses = kernel.writes(one.inverses)](const kernels::ScaledBytes& made) {
-      bytes.copy_(made.bytes);
-      scales.copy_(made.scales);
-      inverses.copy_(scales.reciprocal());
-    };
-  };
-  kernel.issue([x = kernel.reads(x), type, powers_of_two, rows = written(result.rows),
-                columns = written(result.columns)] {
+  kernel.issue([x = kernel.reads(x), type, powers_of_two, rows = twin_of(kernel, result.rows),
+                columns = twin_of(kernel, result.columns)] {
     const kernels::ScaledBothWays made = kernels::to_scaled_both_ways(x, type, powers_of_two);
-    rows(made.rows);
-    columns(made.columns);
+    copy_into(rows, made.rows);
+    copy_into(columns, made.columns);
   });
   return result;
 }
