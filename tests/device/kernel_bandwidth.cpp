@@ -89,8 +89,9 @@ void plain(Bench& bench) {
 
 /// Gradients in bfloat16 become part of float32 sums.
 void gradient_sums(Bench& bench) {
-  const Tensor sum = bench.values({1, bench.elements}, at::kFloat);
-  const Tensor gradient = bench.values({bench.elements / 4}, at::kBFloat16);
+  const Tensor gradient =
+      bench.values({std::max<std::int64_t>(1, bench.elements / 4)}, at::kBFloat16);
+  const Tensor sum = bench.values({1, 4 * gradient.numel()}, at::kFloat);
   const std::vector<Tensor> gradients(4, gradient);
   const auto bytes = static_cast<double>(sum.nbytes());
   bench.row("gradient sums bf16", 2.5 * bytes, [=] { kernels::add_runs(sum, gradients); });
