@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// CUDA events without timing, used again and again.
+// CUDA events, used again and again.
 #pragma once
 
 #include <cuda_runtime_api.h>
@@ -17,13 +17,15 @@ using Event = std::shared_ptr<CUevent_st>;
 
 class EventPool : public std::enable_shared_from_this<EventPool> {
  public:
+  /// Of its events; those without timing cost least.
+  explicit EventPool(unsigned flags = cudaEventDisableTiming) : flags_(flags) {}
   ~EventPool() {
     for (cudaEvent_t event : free_) cudaEventDestroy(event);
   }
   /// An event that marks the present end of `stream`.
-  Event record(cudaStream_t stream) {
+  Event record(cudaStream_t stream, unsigned flags = cudaEventRecordDefault) {
     Event event(take(), [pool = shared_from_this()](cudaEvent_t e) { pool->give(e); });
-    check_cuda(cudaEventRecord(event.get(), stream), "cudaEventRecord");
+    check_cuda(cudaEventRecordWithFlags(event.get(), stream, flags), "cudaEventRecordWithFlags");
     return event;
   }
 
@@ -32,8 +34,7 @@ class EventPool : public std::enable_shared_from_this<EventPool> {
     const std::lock_guard lock(mutex_);
     if (free_.empty()) {
       cudaEvent_t event = nullptr;
-      check_cuda(cudaEventCreateWithFlags(&event, cudaEventDisableTiming),
-                 "cudaEventCreateWithFlags");
+      check_cuda(cudaEventCreateWithFlags(&event, flags_), "cudaEventCreateWithFlags");
       return event;
     }
     const cudaEvent_t event = free_.back();
@@ -44,6 +45,7 @@ class EventPool : public std::enable_shared_from_this<EventPool> {
     const std::lock_guard lock(mutex_);
     free_.push_back(event);
   }
+  const unsigned flags_;
   std::mutex mutex_;
   std::vector<cudaEvent_t> free_;
 };

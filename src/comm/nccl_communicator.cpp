@@ -7,9 +7,10 @@
 #include <optional>
 
 #include "arguments.hpp"
-#include "captured_calls.hpp"
 #include "compute_stream.hpp"
 #include "device_events.hpp"
+#include "device_hooks.hpp"
+#include "device_waits.hpp"
 #include "nccl_handle.hpp"
 #include "nccl_requests.hpp"
 #include "nccl_types.hpp"
@@ -18,16 +19,6 @@
 
 namespace tessera::comm {
 namespace {
-
-cudaStream_t make_stream() {
-  int least = 0, greatest = 0;
-  check_cuda(cudaDeviceGetStreamPriorityRange(&least, &greatest),
-             "cudaDeviceGetStreamPriorityRange");
-  cudaStream_t stream = nullptr;
-  check_cuda(cudaStreamCreateWithPriority(&stream, cudaStreamNonBlocking, greatest),
-             "cudaStreamCreateWithPriority");
-  return stream;
-}
 
 /// Device memory over NCCL, on a stream of its own with the highest priority. Issuing an operation
 /// makes that stream wait for the caller's compute stream; waiting for its request makes the
@@ -38,9 +29,8 @@ class NcclCommunicator final : public Communicator {
       : Communicator(host->rank(), host->size(), host->axis()),
         host_(std::move(host)),
         nccl_(std::move(nccl)),
-        stream_(make_stream()),
+        stream_(communication_stream()),
         rendezvous_(host_->place()),
-        captured_([this](std::int64_t calls) { watch_graph(calls); }),
         pending_(nccl_) {}
   ~NcclCommunicator() override {
     if (nccl_->flushes()) cudaStreamSynchronize(stream_);
@@ -246,18 +236,22 @@ class NcclCommunicator final : public Communicator {
     logged.resumed();
     Event done = events_->record(stream_);
     const bool captured = is_captured(compute);
-    if (captured)
-      captured_.add(logged);
-    else
+    if (captured) {
+      ++captured_;
+      logged.done();  // for the host
+    } else {
       pending_.add(logged, std::move(begun), done);
-    return Request(std::make_unique<DeviceRequest>(nccl_, std::move(done), captured));
+    }
+    return Request(std::make_unique<DeviceRequest>(nccl_, waits_, std::move(done), captured));
   }
 
-  /// What the stream that computes was just given has so many captured calls of this communicator.
-  void watch_graph(std::int64_t calls) {
-    const CallInfo info{++sequence_, calls, -1, Call::graph, DType::u8, Op::sum, 0};
+  /// The stream that computes was just given what has been captured.
+  void watch_graph() {
+    if (captured_ == 0) return;
+    const CallInfo info{++sequence_, captured_, -1, Call::graph, DType::u8, Op::sum, 0};
     LoggedCall logged(info, rank_, size_, axis_, host_->place().members);
     logged.waited_for();
+    waits_->launched();
     const Event end = events_->record(compute_stream());
     pending_.add(logged, end, end);
   }
@@ -269,7 +263,12 @@ class NcclCommunicator final : public Communicator {
   std::uint64_t sequence_ = 0, groups_ = 0;
   std::optional<std::vector<Transfer>> group_;
   Rendezvous rendezvous_;
-  CapturedCalls captured_;
+  std::shared_ptr<DeviceWaits> waits_ = std::make_shared<DeviceWaits>();
+  std::int64_t captured_ = 0;  ///< calls that are parts of the graph; the host sees none of them
+  const DeviceHooks hooks_{
+      {.graph_begins = [this] { captured_ = 0, waits_->forget_captured(); },
+       .graph_launched = [this] { watch_graph(); },
+       .collect_waits = [this] { traffic_.exposed_seconds += waits_->take(); }}};
   PendingOperations pending_;  ///< first to go: the watchdog looks at it
 };
 

@@ -13,6 +13,7 @@
 #include "call_log.hpp"
 #include "compute_stream.hpp"
 #include "device_events.hpp"
+#include "device_waits.hpp"
 #include "nccl_handle.hpp"
 #include "probe.hpp"
 #include "tessera/base/error.hpp"
@@ -24,11 +25,15 @@ namespace tessera::comm {
 class DeviceRequest final : public Request::State {
  public:
   /// `captured`: the operation is a part of a graph, so that the host cannot ask for its end.
-  DeviceRequest(std::shared_ptr<NcclHandle> nccl, Event done, bool captured)
-      : nccl_(std::move(nccl)), done_(std::move(done)), captured_(captured) {}
+  DeviceRequest(std::shared_ptr<NcclHandle> nccl, std::shared_ptr<DeviceWaits> waits, Event done,
+                bool captured)
+      : nccl_(std::move(nccl)),
+        waits_(std::move(waits)),
+        done_(std::move(done)),
+        captured_(captured) {}
   void wait() override {
     nccl_->expect_alive();
-    check_cuda(cudaStreamWaitEvent(compute_stream(), done_.get(), 0), "cudaStreamWaitEvent");
+    waits_->wait(compute_stream(), done_.get(), captured_);
   }
   bool test() override {
     if (captured_) return false;
@@ -39,6 +44,7 @@ class DeviceRequest final : public Request::State {
 
  private:
   std::shared_ptr<NcclHandle> nccl_;
+  std::shared_ptr<DeviceWaits> waits_;
   Event done_;
   bool captured_;
 };

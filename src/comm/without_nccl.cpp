@@ -17,7 +17,11 @@ std::unique_ptr<Communicator> make_nccl_communicator(std::unique_ptr<MpiCommunic
 
 bool abort_device_communicators(const std::string&, std::chrono::milliseconds) { return true; }
 
+void note_graph_capture() {}
+
 void note_graph_launch() {}
+
+void collect_device_waits() {}
 
 NcclVersions nccl_versions() { return {}; }
 

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 
+#include "tessera/comm/device.hpp"
 #include "tessera/kernels/joined.hpp"
 #include "tessera/parallel/tensor_buffer.hpp"
 #include "tessera/plan/stage_units.hpp"
@@ -167,6 +168,7 @@ void GradientBucket::start_replicas() {
 void GradientBucket::start_replicas(kernels::SideStream& beside) {
   if (!reduction_.under_way || replicate_.size() == 1) return start_replicas();
   reduction_.beside = beside.run([this] {
+    const comm::WaitsBeside not_counted;
     request_.wait();
     land_reduced();
     start_replicas();

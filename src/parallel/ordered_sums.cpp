@@ -48,44 +48,39 @@ class OrderedSums final : public comm::Communicator {
 
   std::string_view backend() const override { return inner_->backend(); }
   Communicator& host() override { return inner_->host(); }
+  const comm::Traffic& traffic() const override { return inner_->traffic(); }
 
   Request all_reduce(Buffer inout, comm::Op op) override {
-    if (!is_ordered(inout.dtype, op)) return seen(inner_->all_reduce(inout, op));
+    if (!is_ordered(inout.dtype, op)) return inner_->all_reduce(inout, op);
     const bool small =
         inout.bytes() * static_cast<std::size_t>(size_) <= kSmall_bytes || inout.count < size_;
     small ? sum_gathered(inout) : sum_scattered(inout);
-    return seen({});
+    return {};
   }
-  Request all_gather(Buffer in, Buffer out) override { return seen(inner_->all_gather(in, out)); }
+  Request all_gather(Buffer in, Buffer out) override { return inner_->all_gather(in, out); }
   Request reduce_scatter(Buffer in, Buffer out, comm::Op op) override {
-    if (!is_ordered(in.dtype, op)) return seen(inner_->reduce_scatter(in, out, op));
+    if (!is_ordered(in.dtype, op)) return inner_->reduce_scatter(in, out, op);
     const Tensor rows = empty_rows(out.count, out.dtype);
     inner_->all_to_all(in, buffer_of(rows)).wait();
     sum_into(out, rows);
-    return seen({});
+    return {};
   }
-  Request broadcast(Buffer inout, int root) override {
-    return seen(inner_->broadcast(inout, root));
-  }
-  Request all_to_all(Buffer in, Buffer out) override { return seen(inner_->all_to_all(in, out)); }
+  Request broadcast(Buffer inout, int root) override { return inner_->broadcast(inout, root); }
+  Request all_to_all(Buffer in, Buffer out) override { return inner_->all_to_all(in, out); }
   Request all_to_all_v(Buffer in, RankCounts in_counts, Buffer out,
                        RankCounts out_counts) override {
-    return seen(inner_->all_to_all_v(in, in_counts, out, out_counts));
+    return inner_->all_to_all_v(in, in_counts, out, out_counts);
   }
   void group_start() override { inner_->group_start(); }
   void send(Buffer in, int peer) override { inner_->send(in, peer); }
   void recv(Buffer out, int peer) override { inner_->recv(out, peer); }
-  Request group_end() override { return seen(inner_->group_end()); }
+  Request group_end() override { return inner_->group_end(); }
   void barrier() override { inner_->barrier(); }
   std::unique_ptr<Communicator> split(int color, int key, const std::string& axis) override {
     return with_ordered_sums(inner_->split(color, key, axis), device_);
   }
 
  private:
-  Request seen(Request request) {
-    traffic_ = inner_->traffic();
-    return request;
-  }
   Tensor empty_rows(std::int64_t count, DType dtype) const {
     return at::empty({size_, count}, at::TensorOptions(device_).dtype(scalar_type_of(dtype)));
   }

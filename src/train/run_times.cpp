@@ -5,6 +5,7 @@
 #include <array>
 #include <utility>
 
+#include "tessera/comm/device.hpp"
 #include "tessera/comm/latest_rank.hpp"
 
 namespace tessera::train {
@@ -40,13 +41,15 @@ metrics::Times waits_of(const mesh::DeviceMesh& mesh) {
 }
 
 void RunTimes::begin_step() {
+  comm::collect_device_waits();  // of validation and other work between steps
   step_began_ = metrics::monotonic_seconds();
   waits_before_ = now();
 }
 
 void RunTimes::end_step() {
+  // A GPU may wait for other ranks while the host does something else than wait for the GPU.
   for (const auto& [phase, name] : kRows)
-    metrics::add_seconds(phases_, name, trainer_.timer().seconds(phase));
+    metrics::add_seconds(phases_, name, std::max(0.0, trainer_.timer().seconds(phase)));
   waited_ = 0;
   for (const auto& [axis, seconds] : now()) {
     const auto before = std::ranges::find(waits_before_, axis, &metrics::Times::value_type::first);

@@ -110,6 +110,7 @@ class CudaStepGraph final : public StepGraph {
 
   void capture(const std::function<void()>& work) override {
     forget();
+    comm::note_graph_capture();
     // What eager steps have left in the cache is as large as the pool that is needed now.
     allocator::emptyCache();
     pool_.emplace(device_.index());

@@ -10,6 +10,7 @@
 #include "loss_sums.hpp"
 #include "measured_split.hpp"
 #include "passes.hpp"
+#include "tessera/comm/device.hpp"
 #include "tessera/train/setup.hpp"
 
 namespace tessera::train {
@@ -105,6 +106,7 @@ parallel::GradientNorm Trainer::wait_for_gradients(StepOutcome& outcome, const V
   {
     const auto phase = timer_.time(metrics::Phase::device);
     squares.wait();
+    comm::collect_device_waits();
   }
   reduce_loss(outcome, vote);
   comm::Watchdog::at("", "gradient norm and optimizer");

@@ -26,7 +26,7 @@ unit() { # FOLDER FILE...
 sources() {
   find "$1" -name '*.cpp' ! -path '*/cuda/*' ! -name 'nccl_*' ! -name 'avx*.cpp' ! -name sse.cpp ! -name 'reduction_avx*.cpp' \
     ! -path '*/host/instruction_set.cpp' ! -path '*/comm/device.cpp' ! -name 'staged_*' ! -name staging_thread.cpp \
-    ! -name direct_mpi.cpp ! -name pinned.cpp ! -name captured_calls.cpp | LC_ALL=C sort
+    ! -name direct_mpi.cpp ! -name pinned.cpp ! -name device_hooks.cpp ! -name device_waits.cpp | LC_ALL=C sort
 }
 
 for component in src/base src/schedule src/config src/comm src/metrics src/data mesh checkpoint; do

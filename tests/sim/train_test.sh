@@ -29,6 +29,7 @@ check "2 x 2 x 2 on the host" "$(on host 8 cube $cube --training.steps 2)" 0
 check "resumed on 2 ranks" "$(on host 2 cube --parallelism.tensor_parallel_degree 2 --training.steps 3)" 0
 check "2 x 2 x 2 simulated GPUs" "$(on device 8 gpu $cube --training.steps 2)" 0
 check "it says where it trains" "$(grep -c 'on cuda:0' "$work/gpu.log")" 1
+check "it says for which ranks the GPUs wait" "$(grep -oE 'waiting in (pp|dp_shard|tp)( +[0-9.]+){3}' "$work/gpu.log" | awk '$6 > 0 {print $3}' | sort | xargs)" "dp_shard pp tp"
 check "a resume on 2 GPUs, tensor parallel" "$(on device 2 gpu --parallelism.tensor_parallel_degree 2 --training.steps 3)" 0
 check "losses as on the host, to 20 millionths" "$(awk -v d="$(apart cube gpu)" 'BEGIN {print (d ~ /^[0-9]+$/ && d <= 20) ? "yes" : d}')" yes
 

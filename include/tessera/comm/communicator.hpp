@@ -62,7 +62,9 @@ class Request {
 struct Traffic {
   std::int64_t calls = 0;
   std::int64_t bytes = 0;  ///< payload that this rank sent, as the operation's algorithm-free size
-  double exposed_seconds = 0;  ///< time that wait() and blocking operations held the caller
+  /// time that wait() and blocking operations held the caller, or the stream on which it computes
+  /// (collect_device_waits())
+  double exposed_seconds = 0;
 };
 
 /// A group of ranks along one axis of the mesh.
@@ -113,7 +115,7 @@ class Communicator {
   /// memory.
   virtual Communicator& host() { return *this; }
 
-  const Traffic& traffic() const { return traffic_; }
+  virtual const Traffic& traffic() const { return traffic_; }
 
  protected:
   Communicator(int rank, int size, std::string axis)

@@ -15,9 +15,26 @@ namespace tessera::comm {
 /// before the first operation.
 void set_compute_stream_provider(std::function<void*()> provider);
 
-/// The stream that computes was just given a CUDA graph. To the watchdog, what communicators have
+/// A capture of a CUDA graph begins. Graphs that were captured before are not launched again.
+void note_graph_capture();
+
+/// The stream that computes was just given the graph. To the watchdog, what communicators have
 /// in the graph is one call of each, until the stream comes to its end.
 void note_graph_launch();
+
+/// Adds to the Traffic of communicators what streams that compute have waited for them by now, as
+/// the device has measured it. Not while a stream is captured.
+void collect_device_waits();
+
+/// While it lives, this thread's waits hold a stream beside the one that computes, and do not
+/// count.
+class WaitsBeside {
+ public:
+  WaitsBeside();
+  ~WaitsBeside();
+  WaitsBeside(const WaitsBeside&) = delete;
+  static bool here();
+};
 
 /// What this process sees of GPUs and of the libraries that drive them.
 struct DeviceFacts {

@@ -6,14 +6,15 @@
 
 #include <chrono>
 #include <cstdlib>
-#include <mutex>
 #include <thread>
 #include <vector>
 
 #include "mpi/comm/mpi_main.hpp"
 #include "mpi/comm/typed_values.hpp"
+#include "mpi/comm/watchdog_reports.hpp"
 #include "nccl_communicator.hpp"
 #include "peers.hpp"
+#include "tessera/comm/device.hpp"
 #include "tessera/comm/failure.hpp"
 
 namespace tessera::comm {
@@ -21,36 +22,10 @@ namespace {
 
 using std::chrono::milliseconds;
 using test::Values;
+using test::WatchdogReports;
 using test::world;
 using testing::AllOf;
 using testing::HasSubstr;
-
-/// WatchdogReports of a watchdog that looks ten times a second or more, and when there is one.
-class WatchdogReports {
- public:
-  explicit WatchdogReports(milliseconds timeout)
-      : watchdog_(timeout, world().rank(), [this](const Error& report) {
-          const std::lock_guard lock(mutex_);
-          all_.emplace_back(report.what());
-        }) {}
-  /// The first report, within half a minute.
-  std::string first() {
-    const auto deadline = std::chrono::steady_clock::now() + std::chrono::seconds(30);
-    while (std::chrono::steady_clock::now() < deadline) {
-      {
-        const std::lock_guard lock(mutex_);
-        if (!all_.empty()) return all_.front();
-      }
-      std::this_thread::sleep_for(milliseconds(5));
-    }
-    return "no report";
-  }
-
- private:
-  std::mutex mutex_;
-  std::vector<std::string> all_;
-  Watchdog watchdog_;
-};
 
 class Device : public testing::Test {
  protected:
@@ -266,6 +241,32 @@ TEST_F(Device, EarlierWorkIsBlamedOnNoLaterCall) {
     EXPECT_THROW(use(std::move(comm_)), Error);
   }
   reinterpret_cast<void (*)()>(forget_races)();
+}
+
+/// The last rank comes 0.3 s late. The host of the others goes on, and the device measures: from
+/// before they meet, so that a rank that stands still only waits for longer.
+TEST_F(Device, MeasuresWaitsOnItsStreams) {
+  if (n() < 2) GTEST_SKIP() << "nobody to wait for";
+  EXPECT_EQ(all_reduce(*comm_, 10), "no error");  // connects the ranks
+  Values x = values(DType::f32, 10);
+  const auto seconds = [&] {
+    static_cast<void>(x[0]);  // the device has come so far
+    collect_device_waits();
+    return comm_->traffic().exposed_seconds;
+  };
+  const double before = seconds();
+  if (last()) {
+    meet();
+    std::this_thread::sleep_for(milliseconds(300));
+  }
+  comm_->all_reduce(x.buffer()).wait();
+  if (!last()) meet();
+  EXPECT_EQ(comm_->traffic().exposed_seconds, before);
+  const double after = seconds();
+  if (!last()) {
+    EXPECT_GE(after - before, 0.29);
+  }
+  EXPECT_EQ(seconds(), after);
 }
 
 /// Two queues entered in another order: the double tells it before any deadlock.
