@@ -9,45 +9,71 @@
 namespace tessera::kernels::TESSERA_ISA_NAMESPACE {
 
 /// exp's constants: ln 2 = ln2_high + ln2_low with so few bits in the first that n * ln2_high is
-/// exact for every exponent n; `round` + x has x's nearest integer in its low bits.
+/// exact for every exponent n; `round` + x has x's nearest integer in its low bits. The polynomial
+/// of float32 has the least relative error, 4e-9, of those that begin with 1 + r (Remez); that of
+/// float64 is Taylor's.
 template <class S>
 struct ExpConstants;
 template <>
 struct ExpConstants<float> {
   static constexpr float lowest = -87.3F, highest = 88.3F, round = 12582912.0F;
   static constexpr float ln2_high = 0.693359375F, ln2_low = -2.12194440e-4F;
-  static constexpr int mantissa_bits = 23, exponent_bias = 127, degree = 7;
+  static constexpr int mantissa_bits = 23, exponent_bias = 127, degree = 6;
+  static TESSERA_HD constexpr float coefficient(int power) {
+    constexpr float of_powers[] = {1.0F,
+                                   1.0F,
+                                   0.499999934478F,
+                                   0.166665206317F,
+                                   0.0416683880453F,
+                                   0.00836871687973F,
+                                   0.00138145986467F};
+    return of_powers[power];
+  }
 };
 template <>
 struct ExpConstants<double> {
   static constexpr double lowest = -708.0, highest = 709.0, round = 6755399441055744.0;
   static constexpr double ln2_high = 6.93145751953125e-1, ln2_low = 1.42860682030941723212e-6;
   static constexpr int mantissa_bits = 52, exponent_bias = 1023, degree = 13;
+  static TESSERA_HD constexpr double coefficient(int power) {
+    double factorial = 1;
+    for (int k = 2; k <= power; ++k) factorial *= k;
+    return 1 / factorial;
+  }
 };
 
-/// exp(x) to about 1 ulp: 2^n times the Taylor polynomial on |r| <= ln(2)/2. 0 below `lowest`,
-/// infinity above `highest`.
-template <class V>
-TESSERA_HD V exponential(V x) {
-  using S = typename ElementOf<V>::Scalar;
+/// p 2^n for whole numbers n; 0 where x < lowest.
+template <class V, class S>
+TESSERA_HD V scaled_or_zero(V p, V n, V x, S lowest) {
   using Bits = typename ElementOf<V>::Bits;
   using C = ExpConstants<S>;
   const V zero{};
-  const V shifted = fma(x, zero + S(1.44269504088896340736), zero + C::round);
-  const V n = shifted - C::round;
+  const Bits exponent =
+      bits_as<Bits>(n + C::round) - bits_as<Bits>(zero + C::round) + C::exponent_bias;
+  const V y = p * bits_as<V>(Bits(exponent << C::mantissa_bits));
+  return x < lowest ? zero : y;
+}
+
+/// exp(x) to about 1 ulp for x up to `highest`, above which it means nothing: 2^n times a
+/// polynomial in |r| <= ln(2)/2. 0 below `lowest`; a NaN stays one.
+template <class V>
+TESSERA_HD V bounded_exponential(V x) {
+  using S = typename ElementOf<V>::Scalar;
+  using C = ExpConstants<S>;
+  const V zero{};
+  const V n = fma(x, zero + S(1.44269504088896340736), zero + C::round) - C::round;
   V r = fma(n, zero - C::ln2_high, x);
   r = fma(n, zero - C::ln2_low, r);
-  S coefficient = 1;
-  for (int k = 2; k <= C::degree; ++k) coefficient /= S(k);
-  V p = zero + coefficient;
-  for (int k = C::degree; k >= 1; --k) {
-    coefficient *= S(k);
-    p = fma(p, r, zero + coefficient);
-  }
-  const Bits exponent = bits_as<Bits>(shifted) - bits_as<Bits>(zero + C::round) + C::exponent_bias;
-  V y = p * bits_as<V>(Bits(exponent << C::mantissa_bits));
-  y = x < C::lowest ? V{} : y;
-  return x > C::highest ? V{} + S(__builtin_inf()) : y;
+  V p = zero + C::coefficient(C::degree);
+  for (int k = C::degree - 1; k >= 0; --k) p = fma(p, r, zero + C::coefficient(k));
+  return scaled_or_zero(p, n, x, C::lowest);
+}
+
+/// The same for every x: infinity above `highest`.
+template <class V>
+TESSERA_HD V exponential(V x) {
+  using S = typename ElementOf<V>::Scalar;
+  return x > ExpConstants<S>::highest ? V{} + S(__builtin_inf()) : bounded_exponential(x);
 }
 
 #if defined(__CUDA_ARCH__)

@@ -25,7 +25,7 @@ template <class C>
 void weigh(std::int64_t columns, C logsumexp, C dot, C* scores, C* gradients) {
   using V = VecOf<C>;
   for (std::int64_t i = 0; i < columns; i += lanes<C>) {
-    const V weight = exponential(load(scores + i, Whole{}) - logsumexp);
+    const V weight = bounded_exponential(load(scores + i, Whole{}) - logsumexp);
     store(scores + i, weight, Whole{});
     store(gradients + i, weight * (load(gradients + i, Whole{}) - dot), Whole{});
   }
@@ -62,13 +62,15 @@ void add_gradients(const AttentionShape& s, const Block& block, const KeySide<C>
   scores_of(s, block, grad_out, keys.value_columns, s.value_dim, gradients);
   for (std::int64_t i = 0; i < block.queries; ++i)
     weigh(padded(block.keys), queries.logsumexp[row + i], queries.dot[row + i],
-          scores + i * attention_keys, gradients + i * attention_keys);
-  add_product<C>(block.keys, value_width, block.queries, {scores, 1, attention_keys},
-                 {grad_out, value_width}, {keys.dv + block.key * value_width, value_width});
-  add_product<C>(block.keys, width, block.queries, {gradients, 1, attention_keys}, {q, width},
-                 {keys.dk + block.key * width, width});
-  add_product<C>(block.queries, width, block.keys, {gradients, attention_keys, 1},
-                 {keys.rows + block.key * width, width}, {queries.dq + row * width, width});
+          scores + i * score_stride, gradients + i * score_stride);
+  multiply<Sums::go_on, C>(block.keys, value_width, block.queries, {scores, 1, score_stride},
+                           {grad_out, value_width},
+                           {keys.dv + block.key * value_width, value_width});
+  multiply<Sums::go_on, C>(block.keys, width, block.queries, {gradients, 1, score_stride},
+                           {q, width}, {keys.dk + block.key * width, width});
+  multiply<Sums::go_on, C>(block.queries, width, block.keys, {gradients, score_stride, 1},
+                           {keys.rows + block.key * width, width},
+                           {queries.dq + row * width, width});
 }
 
 /// The keys of a block, and the sums of their gradients, stay in the cache while the queries pass.
@@ -88,8 +90,8 @@ void attention_backward(const AttentionShape& s, const AttentionInputs<T>& input
                    keys.value_columns);
   const QuerySide<C> queries{scratch.take(count * width), scratch.take(count * value_width),
                              scratch.take(count * width), scratch.take(count), scratch.take(count)};
-  C* const scores = scratch.take(attention_queries * attention_keys);
-  C* const gradients = scratch.take(attention_queries * attention_keys);
+  C* const scores = scratch.take(attention_queries * score_stride);
+  C* const gradients = scratch.take(attention_queries * score_stride);
   for (std::int64_t head = 0; head < s.group; ++head) {
     load_queries(s, inputs.q, range, merged, head, queries);
     for (std::int64_t key = 0; key < s.keys; key += attention_keys)

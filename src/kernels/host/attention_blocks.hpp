@@ -102,7 +102,7 @@ inline bool sees(const AttentionShape& s, const Block& block) {
 template <class C>
 void hide(const AttentionShape& s, const Block& block, C* scores) {
   for (std::int64_t row = 0; row < block.queries; ++row) {
-    C* const score = scores + row * attention_keys;
+    C* const score = scores + row * score_stride;
     const std::int64_t query = block.query + row;
     std::int64_t seen = block.keys;
     if (s.causal && query - block.key + 1 < seen) seen = query - block.key + 1;
@@ -113,16 +113,13 @@ void hide(const AttentionShape& s, const Block& block, C* scores) {
   }
 }
 
-/// scores [queries, attention_keys] = a [queries, padded(width)] b, of which `b` [width,
+/// scores [queries, score_stride] = a [queries, padded(width)] b, of which `b` [width,
 /// padded(s.keys)] holds all keys.
 template <class C>
 void scores_of(const AttentionShape& s, const Block& block, const C* a, const C* b,
                std::int64_t width, C* scores) {
-  const std::int64_t columns = padded(block.keys);
-  for (std::int64_t row = 0; row < block.queries; ++row)
-    clear(scores + row * attention_keys, columns);
-  add_product<C>(block.queries, columns, width, {a, padded(width), 1},
-                 {b + block.key, padded(s.keys)}, {scores, attention_keys});
+  multiply<Sums::begin, C>(block.queries, padded(block.keys), width, {a, padded(width), 1},
+                           {b + block.key, padded(s.keys)}, {scores, score_stride});
 }
 
 }  // namespace tessera::kernels::TESSERA_ISA_NAMESPACE

@@ -28,11 +28,15 @@ void soften(std::int64_t columns, std::int64_t width, C* scores, Seen<C>& seen, 
   const V base = broadcast(top);
   V sum{};
   for (std::int64_t i = 0; i < columns; i += lanes<C>) {
-    const V weight = exponential(load(scores + i, Whole{}) - base);
+    const V weight = bounded_exponential(load(scores + i, Whole{}) - base);
     store(scores + i, weight, Whole{});
     sum += weight;
   }
-  const C factor = exponential(seen.largest - top);
+  if (seen.largest == invisible<C>) {  // nothing was summed before
+    seen = {top, fold(sum)};
+    return;
+  }
+  const C factor = bounded_exponential(seen.largest - top);
   seen = {top, seen.sum * factor + fold(sum)};
   if (factor == 1) return;
   for (std::int64_t i = 0; i < width; i += lanes<C>)
@@ -49,7 +53,7 @@ void attention_forward(const AttentionShape& s, const AttentionInputs<T>& inputs
                                                                          s.keys * width);
   C *const q = scratch.take(attention_queries * padded(s.head_dim)),
            *const out = scratch.take(attention_queries * width),
-           *const scores = scratch.take(attention_queries * attention_keys);
+           *const scores = scratch.take(attention_queries * score_stride);
   C* const rows_of_keys = scratch.take(s.keys * padded(s.head_dim));
   widen_columns<T>(inputs.k, s.keys, s.head_dim, rows_of_keys, keys);
   widen_rows<T>(inputs.v, s.keys, s.value_dim, 1, values);
@@ -67,10 +71,10 @@ void attention_forward(const AttentionShape& s, const AttentionInputs<T>& inputs
         scores_of(s, block, q, keys, s.head_dim, scores);
         hide(s, block, scores);
         for (std::int64_t row = 0; row < queries; ++row)
-          soften(padded(block.keys), width, scores + row * attention_keys, seen[row],
+          soften(padded(block.keys), width, scores + row * score_stride, seen[row],
                  out + row * width);
-        add_product<C>(queries, width, block.keys, {scores, attention_keys, 1},
-                       {values + block.key * width, width}, {out, width});
+        multiply<Sums::go_on, C>(queries, width, block.keys, {scores, score_stride, 1},
+                                 {values + block.key * width, width}, {out, width});
       }
       for (std::int64_t row = 0; row < queries; ++row) {
         store_row(rows_at(outputs.out, head, query + row).data, out + row * width, s.value_dim,

@@ -16,6 +16,9 @@ struct AttentionShape {
 
 /// Queries that are worked on together, and keys. Their scores stay in the cache of a core.
 inline constexpr std::int64_t attention_queries = 48, attention_keys = 256;
+/// From one query's scores to the next: no power of two, so that a column of scores is not in a few
+/// sets of the cache.
+inline constexpr std::int64_t score_stride = attention_keys + 16;
 
 /// Rows of a tensor for each head of the group, `head` elements apart.
 template <class T>
@@ -62,7 +65,7 @@ constexpr std::int64_t key_gradient_size(const AttentionShape& s) {
 constexpr std::int64_t attention_scratch_size(const AttentionShape& s, std::int64_t queries) {
   const std::int64_t widths = padded(s.head_dim) + padded(s.value_dim);
   return 2 * padded(s.keys) * widths + padded(queries) * (2 * widths + 2) +
-         attention_queries * (widths + 2 * attention_keys);
+         attention_queries * (widths + 2 * score_stride);
 }
 
 /// Attention of one key-value head. Scratch begins at a multiple of 64 bytes.

@@ -119,12 +119,7 @@ TESSERA_HD VecOf<T> sum_vectors(std::int64_t n, const Term& term) {
 /// Sum of the lanes, by halves.
 template <class V>
 TESSERA_HD typename ElementOf<V>::Scalar fold(V v) {
-  using S = typename ElementOf<V>::Scalar;
-  S a[sizeof(V) / sizeof(S)];
-  __builtin_memcpy(a, &v, sizeof v);
-  for (std::size_t width = sizeof(V) / sizeof(S) / 2; width > 0; width /= 2)
-    for (std::size_t i = 0; i < width; ++i) a[i] += a[i + width];
-  return a[0];
+  return fold(v, [](auto a, auto b) { return a + b; });
 }
 
 /// Whether any bit is set.
@@ -142,10 +137,7 @@ TESSERA_HD V larger(V a, V b) {
 
 template <class V>
 TESSERA_HD typename ElementOf<V>::Scalar fold_max(V v) {
-  using S = typename ElementOf<V>::Scalar;
-  S best = v[0];
-  for (std::size_t i = 1; i < sizeof(V) / sizeof(S); ++i) best = v[i] > best ? v[i] : best;
-  return best;
+  return fold(v, [](auto a, auto b) { return a > b ? a : b; });
 }
 
 }  // namespace tessera::kernels::TESSERA_ISA_NAMESPACE

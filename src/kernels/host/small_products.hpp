@@ -29,13 +29,18 @@ struct Matrix {
   std::int64_t stride;
 };
 
-template <int rows, int vectors, class C>
-TESSERA_HD void add_tile(LeftMatrix<C> a, Matrix<const C> b, std::int64_t depth, Matrix<C> sum) {
+/// Whether a product is added to what the sums hold, or begins them.
+enum class Sums : bool { begin, go_on };
+
+template <Sums sums, int rows, int vectors, class C>
+TESSERA_HD void multiply_tile(LeftMatrix<C> a, Matrix<const C> b, std::int64_t depth,
+                              Matrix<C> sum) {
   using V = VecOf<C>;
-  V tile[rows][vectors];
-  for (int r = 0; r < rows; ++r)
-    for (int v = 0; v < vectors; ++v)
-      tile[r][v] = load(sum.data + r * sum.stride + v * lanes<C>, Whole{});
+  V tile[rows][vectors] = {};
+  if constexpr (sums == Sums::go_on)
+    for (int r = 0; r < rows; ++r)
+      for (int v = 0; v < vectors; ++v)
+        tile[r][v] = load(sum.data + r * sum.stride + v * lanes<C>, Whole{});
   for (std::int64_t k = 0; k < depth; ++k) {
     V right[vectors];
     for (int v = 0; v < vectors; ++v)
@@ -50,34 +55,37 @@ TESSERA_HD void add_tile(LeftMatrix<C> a, Matrix<const C> b, std::int64_t depth,
       store(sum.data + r * sum.stride + v * lanes<C>, tile[r][v], Whole{});
 }
 
-template <int vectors, class C>
-TESSERA_HD void add_columns(std::int64_t rows, LeftMatrix<C> a, Matrix<const C> b,
-                            std::int64_t depth, Matrix<C> sum) {
+template <Sums sums, int vectors, class C>
+TESSERA_HD void multiply_columns(std::int64_t rows, LeftMatrix<C> a, Matrix<const C> b,
+                                 std::int64_t depth, Matrix<C> sum) {
+  constexpr int together = tile_rows * tile_vectors / vectors;
   std::int64_t row = 0;
-  for (; row + tile_rows <= rows; row += tile_rows) {
-    add_tile<tile_rows, vectors>(a, b, depth, sum);
-    a.data += tile_rows * a.row_stride;
-    sum.data += tile_rows * sum.stride;
+  for (; row + together <= rows; row += together) {
+    multiply_tile<sums, together, vectors>(a, b, depth, sum);
+    a.data += together * a.row_stride;
+    sum.data += together * sum.stride;
   }
   for (; row < rows; ++row) {
-    add_tile<1, vectors>(a, b, depth, sum);
+    multiply_tile<sums, 1, vectors>(a, b, depth, sum);
     a.data += a.row_stride;
     sum.data += sum.stride;
   }
 }
 
-/// sum [rows, columns] += a [rows, depth] b [depth, columns]; columns are whole vectors. An element
-/// is summed in the order of the depth, wherever it lies.
-template <class C>
-void add_product(std::int64_t rows, std::int64_t columns, std::int64_t depth, LeftMatrix<C> a,
-                 Matrix<const C> b, Matrix<C> sum) {
+/// sum [rows, columns] = or += a [rows, depth] b [depth, columns]; columns are whole vectors. An
+/// element is summed in the order of the depth, wherever it lies. Never inlined: its tiles need all
+/// registers.
+template <Sums sums, class C>
+[[gnu::noinline]] void multiply(std::int64_t rows, std::int64_t columns, std::int64_t depth,
+                                LeftMatrix<C> a, Matrix<const C> b, Matrix<C> sum) {
   constexpr std::int64_t step = tile_vectors * lanes<C>;
   std::int64_t column = 0;
   for (; column + step <= columns; column += step)
-    add_columns<tile_vectors>(rows, a, {b.data + column, b.stride}, depth,
-                              {sum.data + column, sum.stride});
+    multiply_columns<sums, tile_vectors>(rows, a, {b.data + column, b.stride}, depth,
+                                         {sum.data + column, sum.stride});
   for (; column < columns; column += lanes<C>)
-    add_columns<1>(rows, a, {b.data + column, b.stride}, depth, {sum.data + column, sum.stride});
+    multiply_columns<sums, 1>(rows, a, {b.data + column, b.stride}, depth,
+                              {sum.data + column, sum.stride});
 }
 
 }  // namespace tessera::kernels::TESSERA_ISA_NAMESPACE

@@ -43,6 +43,13 @@ TESSERA_HD F32 fma(F32 a, F32 b, F32 c) { return F32(_mm512_fmadd_ps(a, b, c)); 
 TESSERA_HD F64 fma(F64 a, F64 b, F64 c) { return F64(_mm512_fmadd_pd(a, b, c)); }
 TESSERA_HD F32 square_root(F32 a) { return F32(_mm512_sqrt_ps(a)); }
 TESSERA_HD F64 square_root(F64 a) { return F64(_mm512_sqrt_pd(a)); }
+/// As in elements.hpp, which has it for what has no such instruction.
+TESSERA_HD F32 scaled_or_zero(F32 p, F32 n, F32 x, float lowest) {
+  return F32(_mm512_maskz_scalef_ps(_mm512_cmp_ps_mask(x, broadcast(lowest), _CMP_NLT_UQ), p, n));
+}
+TESSERA_HD F64 scaled_or_zero(F64 p, F64 n, F64 x, double lowest) {
+  return F64(_mm512_maskz_scalef_pd(_mm512_cmp_pd_mask(x, broadcast(lowest), _CMP_NLT_UQ), p, n));
+}
 #elif defined(__AVX2__)
 TESSERA_HD F32 broadcast(float a) { return F32(_mm256_set1_ps(a)); }
 TESSERA_HD F64 broadcast(double a) { return F64(_mm256_set1_pd(a)); }
@@ -57,6 +64,37 @@ TESSERA_HD F32 fma(F32 a, F32 b, F32 c) { return a * b + c; }
 TESSERA_HD F64 fma(F64 a, F64 b, F64 c) { return a * b + c; }
 TESSERA_HD F32 square_root(F32 a) { return F32(_mm_sqrt_ps(a)); }
 TESSERA_HD F64 square_root(F64 a) { return F64(_mm_sqrt_pd(a)); }
+#endif
+
+/// Lanes joined by op, half by half.
+template <class Op>
+TESSERA_HD float fold(__m128 v, const Op& op) {
+  v = op(v, _mm_movehl_ps(v, v));
+  return op(v, _mm_shuffle_ps(v, v, 1))[0];
+}
+template <class Op>
+TESSERA_HD double fold(__m128d v, const Op& op) {
+  return op(v, _mm_unpackhi_pd(v, v))[0];
+}
+#if defined(__AVX2__)
+template <class Op>
+TESSERA_HD float fold(__m256 v, const Op& op) {
+  return fold(op(_mm256_castps256_ps128(v), _mm256_extractf128_ps(v, 1)), op);
+}
+template <class Op>
+TESSERA_HD double fold(__m256d v, const Op& op) {
+  return fold(op(_mm256_castpd256_pd128(v), _mm256_extractf128_pd(v, 1)), op);
+}
+#endif
+#if defined(__AVX512F__)
+template <class Op>
+TESSERA_HD float fold(__m512 v, const Op& op) {
+  return fold(op(_mm512_castps512_ps256(v), _mm512_extractf32x8_ps(v, 1)), op);
+}
+template <class Op>
+TESSERA_HD double fold(__m512d v, const Op& op) {
+  return fold(op(_mm512_castpd512_pd256(v), _mm512_extractf64x4_pd(v, 1)), op);
+}
 #endif
 
 TESSERA_HD F32 reciprocal(F32 a) { return 1.0F / a; }

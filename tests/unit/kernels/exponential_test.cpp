@@ -41,6 +41,8 @@ TEST(Exponential, IsWithinTwoUnitsInTheLastPlace) {
 TEST(Exponential, KeepsTheEdges) {
   EXPECT_EQ(exp_of(0.0F), 1.0F);
   EXPECT_EQ(exp_of(-100.0F), 0.0F);
+  EXPECT_NEAR(exp_of(-87.3F) / std::exp(-87.3F), 1.0F, 3e-7F);
+  EXPECT_EQ(exp_of(std::nextafter(-87.3F, -88.0F)), 0.0F);
   EXPECT_EQ(exp_of(-std::numeric_limits<float>::infinity()), 0.0F);
   EXPECT_EQ(exp_of(100.0F), std::numeric_limits<float>::infinity());
   EXPECT_TRUE(std::isnan(exp_of(std::nanf(""))));
