@@ -40,6 +40,7 @@ void load_queries(const AttentionShape& s, HeadRows<const T> q, QueryRange range
   widen_rows<T>(rows_at(merged.grad_out, head, range.first), count, s.value_dim, 1, to.grad_out);
   clear(to.dq, count * padded(s.head_dim));
   for (std::int64_t row = 0; row < count; ++row) {
+    prefetch(rows_at(merged.out, head, range.first), row, count);
     const T* const o = rows_at(merged.out, head, range.first + row).data;
     const T* const d = rows_at(merged.grad_out, head, range.first + row).data;
     to.dot[row] = fold(sum_vectors<T>(s.value_dim, [o, d](std::int64_t i, auto part) {
@@ -100,9 +101,11 @@ void attention_backward(const AttentionShape& s, const AttentionInputs<T>& input
         if (sees(s, block))
           add_gradients(s, block, keys, queries, query - range.first, scores, gradients);
       }
-    for (std::int64_t row = 0; row < count; ++row)
+    for (std::int64_t row = 0; row < count; ++row) {
+      prefetch(rows_at(dq, head, range.first), row, count);
       store_row(rows_at(dq, head, range.first + row).data, queries.dq + row * width, s.head_dim,
                 C(s.scale));
+    }
   }
 }
 
@@ -110,13 +113,15 @@ void attention_backward(const AttentionShape& s, const AttentionInputs<T>& input
 template <class T>
 void add_parts(const Compute<T>* source, std::int64_t parts, std::int64_t part, std::int64_t rows,
                std::int64_t width, Rows<T> destination) {
-  for (std::int64_t row = 0; row < rows; ++row)
+  for (std::int64_t row = 0; row < rows; ++row) {
+    prefetch(destination, row, rows);
     for_vectors<T>(width, [&, from = source + row * padded(width), to = row_of(destination, row)](
                               std::int64_t i, auto lanes_here) {
       auto sum = load(from + i, lanes_here);
       for (std::int64_t k = 1; k < parts; ++k) sum += load(from + k * part + i, lanes_here);
       store(to + i, sum, lanes_here);
     });
+  }
 }
 
 template <class T>

@@ -37,6 +37,19 @@ void clear(C* data, std::int64_t count) {
   for (std::int64_t i = 0; i < count; i += lanes<C>) store(data + i, VecOf<C>{}, Whole{});
 }
 
+template <class T>
+inline constexpr bool is_const = false;
+template <class T>
+inline constexpr bool is_const<const T> = true;
+
+/// Asks for the beginning of a row that is needed soon: rows of a head are too far apart for the
+/// processor to guess. It can wait for about as many of them at a time.
+template <class T>
+TESSERA_HD void prefetch(Rows<T> of, std::int64_t row, std::int64_t rows) {
+  constexpr std::int64_t ahead = 12;
+  if (row + ahead < rows) __builtin_prefetch(row_of(of, row + ahead), !is_const<T>);
+}
+
 /// destination [width] = source * factor.
 template <class T>
 void store_row(T* destination, const Compute<T>* source, std::int64_t width, Compute<T> factor) {
@@ -50,6 +63,7 @@ template <class T>
 void widen_rows(Rows<const T> source, std::int64_t rows, std::int64_t width, Compute<T> factor,
                 Compute<T>* destination) {
   for (std::int64_t row = 0; row < rows; ++row) {
+    prefetch(source, row, rows);
     Compute<T>* const to = destination + row * padded(width);
     for_vectors<T>(width, [from = row_of(source, row), to, factor](std::int64_t i, auto part) {
       store(to + i, load(from + i, part) * factor, part);

@@ -77,6 +77,7 @@ void attention_forward(const AttentionShape& s, const AttentionInputs<T>& inputs
                                  {values + block.key * width, width}, {out, width});
       }
       for (std::int64_t row = 0; row < queries; ++row) {
+        prefetch(rows_at(outputs.out, head, query), row, queries);
         store_row(rows_at(outputs.out, head, query + row).data, out + row * width, s.value_dim,
                   1 / seen[row].sum);
         *rows_at(outputs.logsumexp, head, query + row).data =
