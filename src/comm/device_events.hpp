@@ -15,6 +15,13 @@ namespace tessera::comm {
 /// Goes back to its pool with its last holder.
 using Event = std::shared_ptr<CUevent_st>;
 
+/// Whether the device has come to it. Not while a stream is captured.
+inline bool has_ended(const Event& event) {
+  const cudaError_t state = cudaEventQuery(event.get());
+  if (state != cudaErrorNotReady) check_cuda(state, "cudaEventQuery");
+  return state == cudaSuccess;
+}
+
 class EventPool : public std::enable_shared_from_this<EventPool> {
  public:
   /// Of its events; those without timing cost least.

@@ -11,12 +11,6 @@ namespace {
 /// Of a caller who never asks, so many waits are kept.
 constexpr std::size_t kMostWaits = 8192;
 
-bool has_ended(const Event& event) {
-  const cudaError_t state = cudaEventQuery(event.get());
-  if (state != cudaErrorNotReady) check_cuda(state, "cudaEventQuery");
-  return state == cudaSuccess;
-}
-
 double seconds_between(const Event& begin, const Event& end) {
   float milliseconds = 0;
   check_cuda(cudaEventElapsedTime(&milliseconds, begin.get(), end.get()), "cudaEventElapsedTime");

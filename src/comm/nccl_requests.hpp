@@ -35,12 +35,7 @@ class DeviceRequest final : public Request::State {
     nccl_->expect_alive();
     waits_->wait(compute_stream(), done_.get(), captured_);
   }
-  bool test() override {
-    if (captured_) return false;
-    const cudaError_t state = cudaEventQuery(done_.get());
-    if (state != cudaErrorNotReady) check_cuda(state, "cudaEventQuery");
-    return state == cudaSuccess;
-  }
+  bool test() override { return !captured_ && has_ended(done_); }
 
  private:
   std::shared_ptr<NcclHandle> nccl_;

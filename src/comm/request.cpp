@@ -3,7 +3,6 @@
 
 #include "tessera/base/log.hpp"
 #include "tessera/comm/communicator.hpp"
-#include "tessera/comm/device.hpp"
 #include "tessera/comm/failure.hpp"
 
 namespace tessera::comm {
@@ -25,15 +24,5 @@ void Request::wait() {
 }
 
 bool Request::test() { return !state_ || state_->test(); }
-
-namespace {
-
-thread_local int waits_beside = 0;
-
-}  // namespace
-
-WaitsBeside::WaitsBeside() { ++waits_beside; }
-WaitsBeside::~WaitsBeside() { --waits_beside; }
-bool WaitsBeside::here() { return waits_beside > 0; }
 
 }  // namespace tessera::comm

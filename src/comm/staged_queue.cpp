@@ -14,22 +14,10 @@ namespace {
 
 constexpr std::size_t kPiecesUnderWay = 2;
 
-cudaStream_t make_stream() {
-  int least = 0, greatest = 0;
-  check_cuda(cudaDeviceGetStreamPriorityRange(&least, &greatest),
-             "cudaDeviceGetStreamPriorityRange");
-  cudaStream_t stream = nullptr;
-  check_cuda(cudaStreamCreateWithPriority(&stream, cudaStreamNonBlocking, greatest),
-             "cudaStreamCreateWithPriority");
-  return stream;
-}
-
 /// Whether the stream has come to it. The checker of the simulated GPU counts a wait, and no query,
 /// as an order.
 bool is_over(const Event& event) {
-  const cudaError_t state = cudaEventQuery(event.get());
-  if (state == cudaErrorNotReady) return false;
-  check_cuda(state, "cudaEventQuery");
+  if (!has_ended(event)) return false;
   check_cuda(cudaEventSynchronize(event.get()), "cudaEventSynchronize");
   return true;
 }
@@ -41,7 +29,7 @@ std::exception_ptr error_of(const std::string& why) {
 }  // namespace
 
 StagedQueue::StagedQueue(std::unique_ptr<MpiCommunicator> carrier)
-    : carrier_(std::move(carrier)), in_(make_stream()), out_(make_stream()) {
+    : carrier_(std::move(carrier)), in_(communication_stream()), out_(communication_stream()) {
   thread_->run([this] { thread_->add(this, [this] { return advance(); }); });
 }
 

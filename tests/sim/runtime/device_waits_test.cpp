@@ -16,13 +16,6 @@ namespace tessera::comm {
 
 void check_cuda(cudaError_t code, const char* call) { EXPECT_EQ(cudaSuccess, code) << call; }
 
-namespace {
-thread_local int beside = 0;
-}  // namespace
-WaitsBeside::WaitsBeside() { ++beside; }
-WaitsBeside::~WaitsBeside() { --beside; }
-bool WaitsBeside::here() { return beside > 0; }
-
 }  // namespace tessera::comm
 
 namespace tessera::sim {

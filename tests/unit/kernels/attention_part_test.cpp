@@ -103,7 +103,7 @@ TEST(AttentionPart, BlocksEndAnywhere) {
                              {1, 300, 300, 4, 2, 33, 17}, {2, 48, 512, 2, 2, 16, 16},
                              {1, 1, 2, 1, 1, 1, 1},       {1, 515, 515, 1, 1, 8, 8}};
   for (const Sizes& shape : sizes)
-    for (const auto [type, tolerance] : {std::pair(at::kDouble, 1e-12), {at::kFloat, 1e-5}})
+    for (const auto& [type, tolerance] : {std::pair(at::kDouble, 1e-12), {at::kFloat, 1e-5}})
       for (const AttentionPart& part : parts_of(shape, type)) {
         SCOPED_TRACE(testing::Message()
                      << type << ", " << shape.queries << " queries, " << shape.keys << " keys"
@@ -116,7 +116,7 @@ TEST(AttentionPart, BlocksEndAnywhere) {
 TEST(AttentionPart, DocumentsBeginInLaterBlocks) {
   const Tensor position = at::arange(700),
                document = position.ge(270).to(at::kInt) + position.ge(540);
-  for (const auto [type, tolerance] : {std::pair(at::kDouble, 1e-12), {at::kFloat, 1e-5}}) {
+  for (const auto& [type, tolerance] : {std::pair(at::kDouble, 1e-12), {at::kFloat, 1e-5}}) {
     AttentionPart part = part_of({1, 700, 700, 2, 1, 8, 8}, type);
     part.mask = position.unsqueeze(1)
                     .ge(position)
