@@ -99,6 +99,14 @@ struct Backend {
   void (*copy_columns)(const at::Tensor& matrix, std::span<const at::Tensor> parts);
   void (*copy_runs)(const at::Tensor& into, std::span<const at::Tensor> tensors);
   void (*add_runs)(const at::Tensor& into, std::span<const at::Tensor> tensors);
+  /// As choices.hpp says, of contiguous tensors. Null, both: LibTorch's operators do it.
+  at::Tensor (*sum_of_choices)(const at::Tensor& rows, const at::Tensor& places,
+                               const at::Tensor& weights);
+  /// Gradients of rows and of weights; the latter is undefined where they are.
+  std::pair<at::Tensor, at::Tensor> (*sum_of_choices_backward)(const at::Tensor& gradient,
+                                                               const at::Tensor& rows,
+                                                               const at::Tensor& places,
+                                                               const at::Tensor& weights);
   /// As attention_part.hpp says; null: no part may have bands.
   bool (*attends_in_bands)(const AttentionPart& part);
   AttentionValue (*attention_part)(const AttentionPart& part);

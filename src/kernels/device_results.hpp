@@ -97,4 +97,14 @@ inline Float8Both float8_both(const at::Tensor& x, DType type) {
           first_column};
 }
 
+inline at::Tensor choice_sums(const at::Tensor& rows, const at::Tensor& places) {
+  return at::empty({places.size(0), rows.size(1)}, rows.options());
+}
+
+/// Of rows, and of weights where they are defined.
+inline std::pair<at::Tensor, at::Tensor> choice_gradients(const at::Tensor& rows,
+                                                          const at::Tensor& weights) {
+  return {at::empty_like(rows), weights.defined() ? at::empty_like(weights) : at::Tensor()};
+}
+
 }  // namespace tessera::kernels::device

@@ -52,6 +52,11 @@ const Backend shape_table{
     .copy_columns = [](const at::Tensor&, std::span<const at::Tensor>) {},
     .copy_runs = [](const at::Tensor&, std::span<const at::Tensor>) {},
     .add_runs = [](const at::Tensor&, std::span<const at::Tensor>) {},
+    .sum_of_choices = [](const at::Tensor& rows, const at::Tensor& places,
+                         const at::Tensor&) { return device::choice_sums(rows, places); },
+    .sum_of_choices_backward =
+        [](const at::Tensor&, const at::Tensor& rows, const at::Tensor&,
+           const at::Tensor& weights) { return device::choice_gradients(rows, weights); },
     .attends_in_bands = &device::attends_in_bands,
     .attention_part = &device::attention_part,
     .attention_part_backward = &device::attention_part_backward,

@@ -4,6 +4,7 @@
 #include "cell_functions.hpp"
 #include "clamped_gate.hpp"
 #include "row_order.hpp"
+#include "tessera/kernels/choices.hpp"
 #include "tessera/kernels/grouped_mm.hpp"
 #include "tessera/kernels/shapes.hpp"
 #include "tessera/kernels/swiglu.hpp"
@@ -67,14 +68,16 @@ CellFunction CellMaker::dispatch() const {
     const Tensor sent = host_counts(context, flow[Slot::m]) ? counts_on_host(chosen, experts, even)
                                                             : count_choices(chosen, experts);
     const Tensor received = context.exchange->counts(sent);
-    Tensor rows = rows_of_choices(flow.take(Slot::m), order);
+    const Tensor& scores_of_tokens = flow[Slot::scores];
+    const Tensor places = kernels::undoing(order).view(scores_of_tokens.sizes());
+    Tensor rows = rows_of_choices(flow.take(Slot::m), order, places);
     if (before) {
-      const Tensor scores = reordered(flow[Slot::scores].flatten(), order).unsqueeze(1);
+      const Tensor scores = reordered(scores_of_tokens.flatten(), order).unsqueeze(1);
       rows = (rows.to(scores.scalar_type()) * scores).to(rows.scalar_type());
     }
     rows = context.exchange->to_experts(rows, sent, received);
     flow[Slot::m] = received.size(0) > 1 ? reordered(rows, expert_order(received, rows)) : rows;
-    flow[Slot::route] = order;
+    flow[Slot::route] = places;
     flow[Slot::sent] = sent;
     flow[Slot::received] = received;
   };
@@ -100,12 +103,11 @@ CellFunction CellMaker::combine() const {
   return [before = shape_.mixture->routing.before_experts](Flow& flow, const CellContext& context) {
     const Tensor sent = flow.take(Slot::sent), received = flow.take(Slot::received);
     Tensor rows = flow.take(Slot::m);
-    if (received.size(0) > 1) rows = reordered(rows, undoing(expert_order(received, rows)));
+    if (received.size(0) > 1)
+      rows = reordered(rows, kernels::undoing(expert_order(received, rows)));
     rows = context.exchange->from_experts(rows, sent, received);
-    rows = reordered(rows, undoing(flow.take(Slot::route)));
-    const Tensor scores = flow.take(Slot::scores);
-    const Tensor choices = rows.view({scores.size(0), scores.size(1), -1});
-    flow[Slot::h] = before ? choices.sum(1) : weighted_sum(choices, scores);
+    const Tensor places = flow.take(Slot::route), scores = flow.take(Slot::scores);
+    flow[Slot::h] = kernels::sum_of_choices(rows, places, before ? Tensor() : scores);
   };
 }
 

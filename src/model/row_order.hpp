@@ -7,19 +7,13 @@
 
 namespace tessera::model {
 
-/// tokens [T, dim], order [T K] a permutation whose entry i means choice i of token i / K -> [T K,
-/// dim].
-at::Tensor rows_of_choices(const at::Tensor& tokens, const at::Tensor& order);
+/// tokens [T, dim], order [T K] a permutation whose entry i means choice i of token i / K, places
+/// [T, K] where they go -> [T K, dim].
+at::Tensor rows_of_choices(const at::Tensor& tokens, const at::Tensor& order,
+                           const at::Tensor& places);
 
 /// rows[order], for a permutation.
 at::Tensor reordered(const at::Tensor& rows, const at::Tensor& order);
-
-/// choices [T, K, dim], scores [T, K] -> [T, dim], of the choices' type: their sum, weighted and
-/// added in the type of the scores. Keeps both for backward.
-at::Tensor weighted_sum(const at::Tensor& choices, const at::Tensor& scores);
-
-/// The permutation that undoes `order`.
-at::Tensor undoing(const at::Tensor& order);
 
 /// received [ranks, experts]: rows of each rank for each expert, lying rank by rank -> the order
 /// that puts `rows`, which these are, expert by expert (within one, rank by rank).

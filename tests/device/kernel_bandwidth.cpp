@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "tessera/kernels/adamw.hpp"
+#include "tessera/kernels/choices.hpp"
 #include "tessera/kernels/cross_entropy.hpp"
 #include "tessera/kernels/joined.hpp"
 #include "tessera/kernels/operation.hpp"
@@ -140,6 +141,21 @@ void activations(Bench& bench) {
             both({gate, up}, dy, [=] { return kernels::swiglu(gate, up); }));
 }
 
+/// 8 experts for each token, in an order that is as good as random.
+void choices(Bench& bench) {
+  const std::int64_t tokens = std::max<std::int64_t>(1, 2 * bench.elements / (8 * 2048));
+  const Tensor rows = bench.values({tokens * 8, 2048}, at::kBFloat16).requires_grad_();
+  const Tensor weights = bench.values({tokens, 8}, at::kFloat).requires_grad_();
+  const Tensor dy = bench.values({tokens, 2048}, at::kBFloat16);
+  const Tensor places = at::randn({tokens * 8}).argsort().view({tokens, 8}).to(bench.device);
+  const auto bytes = static_cast<double>(rows.nbytes());
+  bench.row("sum of 8 choices bf16 forward", 1.125 * bytes,
+            [=] { kernels::sum_of_choices(rows.detach(), places, weights.detach()); });
+  bench.row("sum of 8 choices bf16 both", 3.25 * bytes, both({rows, weights}, dy, [=] {
+              return kernels::sum_of_choices(rows, places, weights);
+            }));
+}
+
 void rotations(Bench& bench) {
   const std::int64_t positions = std::max<std::int64_t>(1, 2 * bench.elements / (32 * 128));
   const auto tables = kernels::rope_tables(positions, 128, 5e5, {}, at::kFloat);
@@ -197,7 +213,7 @@ int main(int argc, char** argv) {
               static_cast<std::int64_t>(mebibytes * 262144), 5,
               test::wanted_device() == "sim" ? 0 : 0.05};
   for (const auto& part :
-       {plain, gradient_sums, optimizer, norms, activations, rotations, losses, roundings})
+       {plain, gradient_sums, optimizer, norms, activations, choices, rotations, losses, roundings})
     part(bench);
   return 0;
 }

@@ -32,6 +32,20 @@ struct BothBytes {
   std::uint8_t *by_rows, *by_columns;
 };
 
+/// rows [tokens * choices, width]; places and weights [tokens, choices].
+template <class T>
+struct ChoiceRows {
+  const T* rows;
+  const std::int64_t* places;
+  const Compute<T>* weights;  ///< null: all are 1
+  std::int64_t tokens, choices, width;
+};
+template <class T>
+struct ChoiceGradients {
+  T* of_rows;
+  Compute<T>* of_weights;  ///< null without weights
+};
+
 /// Throws Error(environment) with CUDA's words when `kernel` could not be started. Called after
 /// each launch.
 void check_launch(const char* kernel);
@@ -104,5 +118,11 @@ void copy_rows(std::span<const RowsCopy> copies, std::int64_t rows, cudaStream_t
 /// The same, added to what is there.
 template <class T>
 void add_rows(std::span<const RowsCopy> copies, std::int64_t rows, cudaStream_t stream);
+/// See choices.hpp; sums [tokens, width].
+template <class T>
+void sum_of_choices(const ChoiceRows<T>& of, T* sums, cudaStream_t stream);
+template <class T>
+void sum_of_choices_backward(const ChoiceRows<T>& of, const T* gradient,
+                             const ChoiceGradients<T>& made, cudaStream_t stream);
 
 }  // namespace tessera::kernels::device

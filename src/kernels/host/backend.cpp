@@ -176,6 +176,8 @@ const Backend host_backend{
     .copy_columns = &split_columns,
     .copy_runs = &cut_runs,
     .add_runs = &sum_runs,
+    .sum_of_choices = nullptr,
+    .sum_of_choices_backward = nullptr,
     .attends_in_bands = nullptr,
     .attention_part = &host::attention_part,
     .attention_part_backward = &host::attention_part_backward,

@@ -2,6 +2,7 @@
 #include "host_kernels.hpp"
 
 #include "backend.hpp"
+#include "choices.hpp"
 #include "device_results.hpp"
 #include "fallback.hpp"
 #include "host_float8.hpp"
@@ -141,6 +142,31 @@ void add_runs(const Tensor& into, std::span<const Tensor> tensors) {
   kernel.issue([into = kernel.writes(into), twins] { host_backend.add_runs(into, twins); });
 }
 
+Tensor sum_of_choices(const Tensor& rows, const Tensor& places, const Tensor& weights) {
+  const Tensor sums = kernels::device::choice_sums(rows, places);
+  HostKernel kernel("sum_of_choices", rows);
+  kernel.issue([rows = kernel.reads(rows), places = kernel.reads(places),
+                weights = kernel.reads(weights), sums = kernel.writes(sums)] {
+    sums.copy_(kernels::by_operators::sum_of_choices(rows, places, weights));
+  });
+  return sums;
+}
+
+std::pair<Tensor, Tensor> sum_of_choices_backward(const Tensor& gradient, const Tensor& rows,
+                                                  const Tensor& places, const Tensor& weights) {
+  auto made = kernels::device::choice_gradients(rows, weights);
+  HostKernel kernel("sum_of_choices_backward", rows);
+  kernel.issue([gradient = kernel.reads(gradient), rows = kernel.reads(rows),
+                places = kernel.reads(places), weights = kernel.reads(weights),
+                of_rows = kernel.writes(made.first), of_weights = kernel.writes(made.second)] {
+    const auto [rows_made, weights_made] =
+        kernels::by_operators::sum_of_choices_backward(gradient, rows, places, weights);
+    of_rows.copy_(rows_made);
+    if (of_weights.defined()) of_weights.copy_(weights_made);
+  });
+  return made;
+}
+
 /// Tensors of a part, the mask last where there is one, and then `more`.
 std::vector<Tensor> inputs_of(const AttentionPart& part, std::initializer_list<Tensor> more = {}) {
   std::vector<Tensor> inputs{part.q, part.k, part.v};
@@ -206,6 +232,8 @@ const kernels::Backend table{
     .copy_columns = &copy_columns,
     .copy_runs = &copy_runs,
     .add_runs = &add_runs,
+    .sum_of_choices = &sum_of_choices,
+    .sum_of_choices_backward = &sum_of_choices_backward,
     .attends_in_bands = nullptr,
     .attention_part = &attention_part,
     .attention_part_backward = &attention_part_backward,

@@ -6,7 +6,6 @@
 #include <vector>
 
 #include "clamped_gate.hpp"
-#include "row_order.hpp"
 #include "tessera/kernels/operation.hpp"
 
 namespace tessera::model {
@@ -37,20 +36,6 @@ void expect_equal(const Function& ours, const Function& plain, const Tensor& a, 
     EXPECT_TRUE(mine[i].equal(theirs[i]))
         << i << ": " << (mine[i] - theirs[i]).abs().max().item<double>();
   }
-}
-
-TEST(Kept, OfAWeightedSum) {
-  const auto plain = [](const Tensor& choices, const Tensor& scores) {
-    return at::bmm(scores.unsqueeze(1), choices.to(scores.scalar_type()))
-        .squeeze(1)
-        .to(choices.scalar_type());
-  };
-  for (const auto& [choices, scores] :
-       {std::pair{at::kBFloat16, at::kFloat}, std::pair{at::kFloat, at::kFloat},
-        std::pair{at::kDouble, at::kDouble}})
-    for (const std::int64_t tokens : {0, 1, 7})
-      expect_equal(&weighted_sum, plain, drawn({tokens, 3, 5}, choices, 2),
-                   drawn({tokens, 3}, scores, 1));
 }
 
 /// Some values on either side of the limits.

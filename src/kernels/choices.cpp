@@ -1,0 +1,82 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "choices.hpp"
+
+#include "backend.hpp"
+#include "tessera/base/error.hpp"
+#include "tessera/kernels/choices.hpp"
+#include "tessera/kernels/operation.hpp"
+
+namespace tessera::kernels {
+namespace {
+
+using at::Tensor;
+
+/// Of rows, places and, where there are any, weights.
+struct SumOfChoices final : Operation {
+  std::vector<Tensor> forward(Kept& kept, std::span<const Tensor> inputs) override {
+    kept.save({inputs.begin(), inputs.end()});
+    const auto run = backend_of(inputs[0]).sum_of_choices;
+    return {(run != nullptr ? run : &by_operators::sum_of_choices)(inputs[0], inputs[1],
+                                                                   weights_of(inputs))};
+  }
+  std::vector<Tensor> backward(Kept& kept, std::vector<Tensor> gradients) override {
+    const auto saved = kept.saved();
+    const auto run = backend_of(saved[0]).sum_of_choices_backward;
+    const auto [of_rows, of_weights] =
+        (run != nullptr ? run : &by_operators::sum_of_choices_backward)(
+            gradients[0].contiguous(), saved[0], saved[1], weights_of(saved));
+    std::vector<Tensor> made{of_rows, {}};
+    if (saved.size() > 2) made.push_back(of_weights);
+    return made;
+  }
+
+ private:
+  static Tensor weights_of(std::span<const Tensor> inputs) {
+    return inputs.size() > 2 ? inputs[2] : Tensor();
+  }
+};
+
+}  // namespace
+
+namespace by_operators {
+
+Tensor sum_of_choices(const Tensor& rows, const Tensor& places, const Tensor& weights) {
+  const Tensor choices =
+      rows.index_select(0, places.flatten()).view({places.size(0), places.size(1), rows.size(1)});
+  if (!weights.defined()) return choices.sum(1);
+  return at::bmm(weights.unsqueeze(1), choices.to(weights.scalar_type()))
+      .squeeze(1)
+      .to(rows.scalar_type());
+}
+
+std::pair<Tensor, Tensor> sum_of_choices_backward(const Tensor& gradient, const Tensor& rows,
+                                                  const Tensor& places, const Tensor& weights) {
+  const Tensor flat = places.flatten(), order = undoing(flat);
+  if (!weights.defined()) return {gradient.index_select(0, order.div(places.size(1), "floor")), {}};
+  const auto type = weights.scalar_type();
+  const Tensor g = gradient.to(type).unsqueeze(1);
+  const Tensor choices = rows.index_select(0, flat).view({-1, places.size(1), rows.size(1)});
+  const Tensor of_weights = at::bmm(g, choices.to(type).transpose(1, 2)).squeeze(1);
+  const Tensor of_choices = at::bmm(weights.unsqueeze(2), g).to(rows.scalar_type());
+  return {of_choices.view(rows.sizes()).index_select(0, order), of_weights};
+}
+
+}  // namespace by_operators
+
+Tensor undoing(const Tensor& order) {
+  Tensor back = at::empty_like(order);
+  back.scatter_(0, order, at::arange(order.size(0), order.options()));
+  return back;
+}
+
+Tensor sum_of_choices(const Tensor& rows, const Tensor& places, const Tensor& weights) {
+  TESSERA_EXPECT(rows.dim() == 2 && places.dim() == 2 && places.numel() == rows.size(0),
+                 "each row must have one place");
+  const std::vector<Tensor> inputs{rows.contiguous(), places.contiguous()};
+  if (!weights.defined()) return apply(SumOfChoices(), inputs);
+  TESSERA_EXPECT(weights.sizes() == places.sizes() && weights.scalar_type() == compute_type(rows),
+                 "each row must have one weight, in the type that computes");
+  return apply(SumOfChoices(), {inputs[0], inputs[1], weights.contiguous()});
+}
+
+}  // namespace tessera::kernels

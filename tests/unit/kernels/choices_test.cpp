@@ -1,0 +1,75 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "tessera/kernels/choices.hpp"
+
+#include "tessera/base/error.hpp"
+#include "twin.hpp"
+
+namespace tessera::kernels::test {
+namespace {
+
+at::Tensor some_places(std::int64_t tokens, std::int64_t choices) {
+  return at::randn({tokens * choices}).argsort().view({tokens, choices});
+}
+
+at::ScalarType computing(at::ScalarType type) { return type == at::kDouble ? type : at::kFloat; }
+
+/// sum_of_choices() and its twin with `places`, of rows and, where there are two inputs, weights.
+Kernel kernel(const at::Tensor& places) {
+  return [places](const std::vector<at::Tensor>& in) {
+    return sum_of_choices(in[0], places.to(test_device()), in.size() > 1 ? in[1] : at::Tensor());
+  };
+}
+Kernel twin(const at::Tensor& places) {
+  return [places](const std::vector<at::Tensor>& in) {
+    const at::Tensor chosen =
+        in[0].index_select(0, places.flatten()).view({places.size(0), places.size(1), -1});
+    return in.size() > 1 ? (chosen * in[1].unsqueeze(-1)).sum(1) : chosen.sum(1);
+  };
+}
+
+TEST(SumOfChoices, EqualsItsTwin) {
+  at::manual_seed(3);
+  for (const auto dtype : dtypes)
+    for (const std::int64_t width : {1, 13, 96, 520})
+      for (const std::int64_t choices : {1, 3, 8}) {
+        const at::Tensor places = some_places(7, choices);
+        const at::Tensor rows = random({7 * choices, width}, dtype);
+        expect_twins(kernel(places), twin(places), {rows, random({7, choices}, computing(dtype))});
+        expect_twins(kernel(places), twin(places), {rows});
+      }
+}
+
+TEST(SumOfChoices, TakesViewsOfGradients) {
+  const at::Tensor places = some_places(5, 2), rows = random({10, 16}, at::kBFloat16);
+  const at::Tensor gradient = random({16, 5}, at::kBFloat16).t();
+  const auto of = [&](const at::Tensor& dy) {
+    const at::Tensor leaf = rows.detach().clone().requires_grad_();
+    torch::autograd::backward({kernel(places)({leaf})}, {dy});
+    return leaf.grad();
+  };
+  EXPECT_TRUE(at::equal(of(gradient), of(gradient.contiguous())));
+}
+
+TEST(SumOfChoices, OfNoTokens) {
+  const at::Tensor rows = random({0, 8}, at::kFloat).requires_grad_();
+  const at::Tensor weights = random({0, 2}, at::kFloat).requires_grad_();
+  const at::Tensor y = kernel(some_places(0, 2))({rows, weights});
+  EXPECT_EQ(y.sizes(), at::IntArrayRef({0, 8}));
+  torch::autograd::backward({y}, {at::empty_like(y)});
+  EXPECT_EQ(weights.grad().sizes(), weights.sizes());
+}
+
+TEST(SumOfChoices, RefusesWhatDoesNotFit) {
+  const at::Tensor rows = random({6, 4}, at::kBFloat16), places = some_places(3, 2);
+  EXPECT_THROW(kernel(places)({rows, random({3, 2}, at::kBFloat16)}), ContractViolation);
+  EXPECT_THROW(kernel(places)({rows, random({2, 3}, at::kFloat)}), ContractViolation);
+  EXPECT_THROW(kernel(some_places(2, 2))({rows}), ContractViolation);
+}
+
+TEST(SumOfChoices, UndoesAnOrder) {
+  const at::Tensor order = some_places(17, 3).flatten();
+  EXPECT_TRUE(at::equal(order.index_select(0, undoing(order)), at::arange(51, at::kLong)));
+}
+
+}  // namespace
+}  // namespace tessera::kernels::test
