@@ -30,9 +30,9 @@ class EventPool : public std::enable_shared_from_this<EventPool> {
     for (cudaEvent_t event : free_) cudaEventDestroy(event);
   }
   /// An event that marks the present end of `stream`.
-  Event record(cudaStream_t stream, unsigned flags = cudaEventRecordDefault) {
+  Event record(cudaStream_t stream) {
     Event event(take(), [pool = shared_from_this()](cudaEvent_t e) { pool->give(e); });
-    check_cuda(cudaEventRecordWithFlags(event.get(), stream, flags), "cudaEventRecordWithFlags");
+    check_cuda(cudaEventRecord(event.get(), stream), "cudaEventRecord");
     return event;
   }
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "device_waits.hpp"
 
+#include <functional>
 #include <utility>
 
 #include "tessera/comm/device.hpp"
@@ -11,6 +12,50 @@ namespace {
 /// Of a caller who never asks, so many waits are kept.
 constexpr std::size_t kMostWaits = 8192;
 
+using Clock = std::function<void(void* stream, std::uint64_t* at)>;
+
+Clock& device_clock() {
+  static auto* const instance = new Clock;  // outlives every communicator
+  return *instance;
+}
+
+constexpr std::size_t kBlockWaits = 4096;
+
+/// Memory may be pinned during a capture, too: no stream is given anything for it.
+std::uint64_t* pinned_block() {
+  auto mode = cudaStreamCaptureModeRelaxed;
+  check_cuda(cudaThreadExchangeStreamCaptureMode(&mode), "cudaThreadExchangeStreamCaptureMode");
+  void* block = nullptr;
+  const cudaError_t code = cudaMallocHost(&block, 2 * kBlockWaits * sizeof(std::uint64_t));
+  check_cuda(cudaThreadExchangeStreamCaptureMode(&mode), "cudaThreadExchangeStreamCaptureMode");
+  check_cuda(code, "cudaMallocHost");
+  return static_cast<std::uint64_t*>(block);
+}
+
+/// Those without an owner. None is freed, for which CUDA would wait until the device is idle.
+class SpareBlocks {
+ public:
+  std::uint64_t* take() {
+    const std::lock_guard lock(mutex_);
+    if (blocks_.empty()) return pinned_block();
+    std::uint64_t* const block = blocks_.back();
+    blocks_.pop_back();
+    return block;
+  }
+  void give(const std::vector<std::uint64_t*>& blocks) {
+    const std::lock_guard lock(mutex_);
+    blocks_.insert(blocks_.end(), blocks.begin(), blocks.end());
+  }
+
+ private:
+  std::mutex mutex_;
+  std::vector<std::uint64_t*> blocks_;
+};
+SpareBlocks& spare_blocks() {
+  static auto* const instance = new SpareBlocks;  // outlives every communicator
+  return *instance;
+}
+
 double seconds_between(const Event& begin, const Event& end) {
   float milliseconds = 0;
   check_cuda(cudaEventElapsedTime(&milliseconds, begin.get(), end.get()), "cudaEventElapsedTime");
@@ -19,18 +64,43 @@ double seconds_between(const Event& begin, const Event& end) {
 
 }  // namespace
 
+void set_device_clock(Clock clock) { device_clock() = std::move(clock); }
+
+GraphTimes::~GraphTimes() { spare_blocks().give(blocks_); }
+
+std::uint64_t* GraphTimes::add() {
+  if (waits_ == blocks_.size() * kBlockWaits) blocks_.push_back(spare_blocks().take());
+  return of(waits_++);
+}
+
+double GraphTimes::seconds() const {
+  double seconds = 0;
+  for (std::size_t wait = 0; wait < waits_; ++wait) {
+    const std::uint64_t* const times = of(wait);
+    seconds += 1e-9 * static_cast<double>(times[1] - times[0]);
+  }
+  return seconds;
+}
+
+std::uint64_t* GraphTimes::of(std::size_t wait) const {
+  return blocks_[wait / kBlockWaits] + 2 * (wait % kBlockWaits);
+}
+
 void DeviceWaits::wait(cudaStream_t stream, cudaEvent_t done, bool captured) {
   const auto hold = [&] {
     check_cuda(cudaStreamWaitEvent(stream, done, 0), "cudaStreamWaitEvent");
   };
-  if (WaitsBeside::here()) return hold();
-  // Only external records of a graph have times.
-  const unsigned flags = captured ? cudaEventRecordExternal : cudaEventRecordDefault;
-  Wait wait{events_->record(stream, flags), {}};
-  hold();
-  wait.end = events_->record(stream, flags);
+  if (WaitsBeside::here() || (captured && !device_clock())) return hold();
   const std::lock_guard lock(mutex_);
-  if (captured) return captured_.push_back(std::move(wait));
+  if (captured) {
+    std::uint64_t* const times = captured_.add();
+    device_clock()(stream, times);
+    hold();
+    return device_clock()(stream, times + 1);
+  }
+  Wait wait{events_->record(stream), {}};
+  hold();
+  wait.end = events_->record(stream);
   waits_.push_back(std::move(wait));
   if (waits_.size() > kMostWaits) seconds_ += take_ended();
 }
@@ -38,21 +108,20 @@ void DeviceWaits::wait(cudaStream_t stream, cudaEvent_t done, bool captured) {
 void DeviceWaits::forget_captured() {
   const std::lock_guard lock(mutex_);
   captured_.clear();
-  has_run_ = false;
+  launch_end_.reset();
 }
 
-void DeviceWaits::launched() {
+void DeviceWaits::launched(Event end) {
   const std::lock_guard lock(mutex_);
-  has_run_ = !captured_.empty();
+  launch_end_ = std::move(end);
 }
 
 double DeviceWaits::take() {
   const std::lock_guard lock(mutex_);
   double seconds = std::exchange(seconds_, 0.0) + take_ended();
-  if (!has_run_ || !has_ended(captured_.back().end)) return seconds;
-  has_run_ = false;
-  for (const Wait& wait : captured_) seconds += seconds_between(wait.begin, wait.end);
-  return seconds;
+  if (!launch_end_ || !has_ended(launch_end_)) return seconds;
+  launch_end_.reset();
+  return seconds + captured_.seconds();
 }
 
 double DeviceWaits::take_ended() {

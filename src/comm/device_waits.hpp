@@ -2,6 +2,7 @@
 // For how long streams that compute wait for a communicator's operations, measured by the device.
 #pragma once
 
+#include <cstdint>
 #include <deque>
 #include <memory>
 #include <mutex>
@@ -11,6 +12,27 @@
 
 namespace tessera::comm {
 
+/// Where a graph writes the device's clock before and after each of its waits: pinned memory of the
+/// host.
+class GraphTimes {
+ public:
+  GraphTimes() = default;
+  GraphTimes(const GraphTimes&) = delete;
+  ~GraphTimes();
+  /// For the next wait, two numbers.
+  std::uint64_t* add();
+  /// The memory stays for the next graph.
+  void clear() { waits_ = 0; }
+  /// Of all waits, once the graph has run.
+  double seconds() const;
+
+ private:
+  std::uint64_t* of(std::size_t wait) const;
+
+  std::vector<std::uint64_t*> blocks_;
+  std::size_t waits_ = 0;
+};
+
 /// Those of one communicator. Any thread may wait and ask.
 class DeviceWaits {
  public:
@@ -19,8 +41,8 @@ class DeviceWaits {
   void wait(cudaStream_t stream, cudaEvent_t done, bool captured);
   /// What was captured is not launched again.
   void forget_captured();
-  /// What was captured runs again.
-  void launched();
+  /// What was captured runs again, up to `end`.
+  void launched(Event end);
   /// Seconds of the waits that have ended, and were not taken yet. Not while a stream is captured.
   /// Of several launches since the last call, the last one counts.
   double take();
@@ -35,8 +57,8 @@ class DeviceWaits {
   std::mutex mutex_;
   std::deque<Wait> waits_;  ///< oldest first
   double seconds_ = 0;      ///< of waits that have ended
-  std::vector<Wait> captured_;
-  bool has_run_ = false;  ///< what was captured, since its waits were taken
+  GraphTimes captured_;
+  Event launch_end_;  ///< null once the waits of the launch were taken
 };
 
 }  // namespace tessera::comm

@@ -251,8 +251,8 @@ class NcclCommunicator final : public Communicator {
     const CallInfo info{++sequence_, captured_, -1, Call::graph, DType::u8, Op::sum, 0};
     LoggedCall logged(info, rank_, size_, axis_, host_->place().members);
     logged.waited_for();
-    waits_->launched();
     const Event end = events_->record(compute_stream());
+    waits_->launched(end);
     pending_.add(logged, end, end);
   }
 

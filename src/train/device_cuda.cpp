@@ -11,6 +11,7 @@
 #include "tessera/base/gpu_failure.hpp"
 #include "tessera/comm/device.hpp"
 #include "tessera/comm/failure.hpp"
+#include "tessera/kernels/device_clock.hpp"
 #include "tessera/metrics/memory.hpp"
 #include "tessera/train/device.hpp"
 #include "tessera/train/device_copies.hpp"
@@ -130,6 +131,7 @@ at::Device take_device(int number) {
   follow_device_memory();
   comm::set_compute_stream_provider(
       [] { return static_cast<void*>(c10::cuda::getCurrentCUDAStream().stream()); });
+  comm::set_device_clock(&kernels::write_device_time);
   return {at::kCUDA, index};
 }
 

@@ -7,6 +7,13 @@
 
 namespace tessera::kernels::device {
 
+/// The GPU's clock; steps of 32 ns on an H200.
+__device__ inline std::uint64_t nanoseconds() {
+  std::uint64_t now;
+  asm volatile("mov.u64 %0, %%globaltimer;" : "=l"(now));
+  return now;
+}
+
 /// Registers are shared out so that `least_blocks` blocks fit a multiprocessor.
 template <int least_blocks, class Body>
 __global__ void __launch_bounds__(threads_per_block, least_blocks)

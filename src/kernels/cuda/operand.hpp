@@ -19,6 +19,7 @@ struct Operand {
   const void* data = nullptr;
   std::int64_t bytes = 0, rows = 1, row_stride = 0, groups = 1, group_stride = 0;
   bool written = false;
+  bool pinned = false;  ///< memory of the host
 };
 
 template <class T>
@@ -32,6 +33,10 @@ Operand reads(const T* data, std::int64_t count) {
 }
 inline Operand written(Operand operand) {
   operand.written = true;
+  return operand;
+}
+inline Operand in_pinned(Operand operand) {
+  operand.pinned = true;
   return operand;
 }
 template <class T>

@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <span>
 
 #include "sim/sim.hpp"
 #include "strided_bytes.hpp"
@@ -13,22 +14,30 @@ namespace {
 
 using kernels::device::Launch;
 
-std::vector<Access> accesses_of(const Launch& launch) {
+std::vector<Access> accesses_of(std::span<const Operand> operands) {
   std::vector<Access> accesses;
-  for (const Operand& operand : launch.operands)
+  for (const Operand& operand : operands)
     add_accesses(accesses, operand.data, static_cast<std::size_t>(operand.bytes),
                  {{operand.rows, operand.row_stride}, {operand.groups, operand.group_stride}},
                  operand.written);
   return accesses;
 }
 
-/// "" where all operands lie in device memory.
+bool is_pinned(const void* pointer) {
+  cudaPointerAttributes attributes{};
+  return cudaPointerGetAttributes(&attributes, pointer) == cudaSuccess &&
+         attributes.type == cudaMemoryTypeHost;
+}
+
+/// "" where all operands lie in the memory that they should.
 std::string misplaced_operand(const Launch& launch) {
-  for (const Access& access : accesses_of(launch)) {
-    const auto* const last = static_cast<const std::byte*>(access.data) + access.bytes - 1;
-    if (!is_device_pointer(access.data) || !is_device_pointer(last))
-      return fmt::format("kernel {}: an operand at {} is not in device memory", launch.name,
-                         fmt::ptr(access.data));
+  for (const Operand& operand : launch.operands) {
+    const auto lies = operand.pinned ? &is_pinned : &is_device_pointer;
+    for (const Access& access : accesses_of(std::span(&operand, 1)))
+      if (!lies(access.data) ||
+          !lies(static_cast<const std::byte*>(access.data) + access.bytes - 1))
+        return fmt::format("kernel {}: an operand at {} is not in {} memory", launch.name,
+                           fmt::ptr(access.data), operand.pinned ? "pinned" : "device");
   }
   return {};
 }
@@ -59,7 +68,7 @@ void issue_kernel(const Launch& launch, BlockBody body) {
     fail_device(cudaErrorIllegalAddress, fault);
     return cudaErrorIllegalAddress;
   };
-  const std::vector<Access> accesses = accesses_of(launch);
+  const std::vector<Access> accesses = accesses_of(launch.operands);
   const bool waits = settings().queued_operators || is_capturing(launch.stream);
   const auto issue = waits ? &enqueue : &run_at_once;
   // check_launch() asks for the error

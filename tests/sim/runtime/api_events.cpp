@@ -32,19 +32,6 @@ cudaError_t elapsed(Event& start, Event& end, float* milliseconds) {
   return cudaSuccess;
 }
 
-cudaError_t set_record(Stream& stream, Event& event) {
-  event.set(record(stream));
-  return cudaSuccess;
-}
-
-/// A stream that is not captured refuses it.
-cudaError_t record_at_launches(Stream& stream, const std::shared_ptr<Event>& event) {
-  const std::lock_guard lock(Runtime::get().issue);
-  if (!stream.branch.of) return cudaErrorInvalidValue;
-  return capture_step(stream, "cudaEventRecordWithFlags", {},
-                      [event](Stream& at) { return set_record(at, *event); });
-}
-
 }  // namespace
 
 cudaError_t cudaEventCreateWithFlags(cudaEvent_t* event, unsigned flags) {
@@ -66,18 +53,13 @@ cudaError_t cudaEventDestroy(cudaEvent_t event) {
   });
 }
 
-cudaError_t cudaEventRecordWithFlags(cudaEvent_t handle, cudaStream_t stream_handle,
-                                     unsigned flags) {
+cudaError_t cudaEventRecord(cudaEvent_t handle, cudaStream_t stream_handle) {
   return stream_call(stream_handle, [&](Runtime& runtime, Stream& stream) {
     const auto event = runtime.events.find(handle);
     if (!event || event->device() != stream.device()) return cudaErrorInvalidResourceHandle;
-    const bool at_each_launch = (flags & cudaEventRecordExternal) != 0;
-    return at_each_launch ? record_at_launches(stream, event) : set_record(stream, *event);
+    event->set(record(stream));
+    return cudaSuccess;
   });
-}
-
-cudaError_t cudaEventRecord(cudaEvent_t handle, cudaStream_t stream_handle) {
-  return cudaEventRecordWithFlags(handle, stream_handle, cudaEventRecordDefault);
 }
 
 cudaError_t cudaEventQuery(cudaEvent_t handle) {

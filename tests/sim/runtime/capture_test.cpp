@@ -138,33 +138,6 @@ TEST_F(Captures, SayThatTheyAreInProgress) {
   EXPECT_EQ(cudaStreamCaptureStatusNone, status);
 }
 
-TEST_F(Captures, RecordExternalEventsAtEachLaunch) {
-  const cudaEvent_t start = new_event(cudaEventDefault), stop = new_event(cudaEventDefault);
-  EXPECT_EQ(cudaErrorInvalidValue, cudaEventRecordWithFlags(start, a, cudaEventRecordExternal));
-  static_cast<void>(cudaGetLastError());
-  std::atomic<int> pause_ms = 0;
-  begin();
-  ASSERT_OK(cudaEventRecordWithFlags(start, a, cudaEventRecordExternal));
-  ASSERT_OK(enqueue(a, "sleep", {}, [&pause_ms] {
-    std::this_thread::sleep_for(std::chrono::milliseconds(pause_ms));
-    return cudaSuccess;
-  }));
-  ASSERT_OK(cudaEventRecordWithFlags(stop, a, cudaEventRecordExternal));
-  end();
-  float milliseconds = 0;
-  EXPECT_EQ(cudaErrorInvalidResourceHandle, cudaEventElapsedTime(&milliseconds, start, stop));
-  static_cast<void>(cudaGetLastError());
-  for (const int pause : {5, 10}) {
-    pause_ms = pause;
-    ASSERT_OK(launch(a));
-    ASSERT_OK(cudaEventSynchronize(stop));
-    ASSERT_OK(cudaEventElapsedTime(&milliseconds, start, stop));
-    EXPECT_GE(milliseconds, static_cast<float>(pause));
-  }
-  EXPECT_OK(cudaEventDestroy(start));
-  EXPECT_OK(cudaEventDestroy(stop));
-}
-
 TEST_F(Captures, CountAsOneLaunch) {
   std::byte* const memory = new_memory(2);
   begin();

@@ -21,12 +21,21 @@ void check_cuda(cudaError_t code, const char* call) { EXPECT_EQ(cudaSuccess, cod
 namespace tessera::sim {
 namespace {
 
-using std::chrono::milliseconds;
+using std::chrono::milliseconds, std::chrono::nanoseconds, std::chrono::steady_clock;
 
 /// Stream b is that of the communication, which ends when the host says so. The host does that
 /// `pause` after a wait for it has begun, so that a host that stands still only makes waits longer.
 class DeviceWaits : public Captures {
  protected:
+  DeviceWaits() {
+    comm::set_device_clock([](void* stream, std::uint64_t* at) {
+      const Access written{at, sizeof *at, true};
+      ASSERT_OK(enqueue(static_cast<cudaStream_t>(stream), "clock", std::span(&written, 1), [at] {
+        *at = static_cast<std::uint64_t>(steady_clock::now().time_since_epoch() / nanoseconds(1));
+        return cudaSuccess;
+      }));
+    });
+  }
   void communicate(Gate& gate) { ASSERT_OK(enqueue(b, "communication", {}, gate.work())); }
   /// Stream a waits for the end of b.
   void wait(bool captured) {
@@ -51,7 +60,7 @@ class DeviceWaits : public Captures {
     end();
     EXPECT_EQ(0, seconds());  // nothing has run
     ASSERT_OK(launch(a));
-    waits_.launched();
+    waits_.launched(events_->record(a));
     for (std::size_t k = 0; k < pauses.size(); ++k) open(gates[k], pauses[k]);
     ASSERT_OK(cudaStreamSynchronize(a));
     ASSERT_OK(cudaGraphExecDestroy(std::exchange(graph_, nullptr)));
@@ -60,6 +69,7 @@ class DeviceWaits : public Captures {
     EXPECT_OK(cudaStreamSynchronize(a));
     return waits_.take();
   }
+  const std::shared_ptr<comm::EventPool> events_ = std::make_shared<comm::EventPool>();
   comm::DeviceWaits waits_;
 };
 
