@@ -1,17 +1,17 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
 # Packs what first_hour.sh needs to run on a machine that has CUDA 13 and PyTorch, but no Open MPI, HDF5 or network.
-#   tests/device/pack.sh [BUILD] [--sanitizer VERSION] [--nccl VERSION] [--gpu ARCHITECTURE]
-# BUILD: a build with TESSERA_WITH_CUDA and TESSERA_WITH_NCCL (default: build-cuda). --sanitizer takes compute-sanitizer along (the
-# wheel nvidia-cuda-sanitizer-api), --nccl another NCCL (nvidia-nccl-cu13), with the kernels of one architecture (default: 90, H100
-# and H200): several ranks on one GPU need 2.30. .device gets the programs, Debian's shared libraries that they need, and an Open MPI
-# of its own; .device-packed/device.tar.xz is all of it in some 32 MiB. first_hour.sh there takes either.
+#   tests/device/pack.sh [BUILD] [--nccl VERSION] [--gpu ARCHITECTURE]
+# BUILD: a build with TESSERA_WITH_CUDA and TESSERA_WITH_NCCL (default: build-cuda). --nccl takes another NCCL along
+# (nvidia-nccl-cu13), with the kernels of one architecture (default: 90, H100 and H200): several ranks on one GPU need 2.30.
+# .device gets the programs, Debian's shared libraries that they need, and an Open MPI of its own; .device-packed/device.tar.xz is
+# all of it in some 32 MiB. first_hour.sh there takes either. compute-sanitizer is the CUDA toolkit's there: the wheel
+# nvidia-cuda-sanitizer-api lacks the program that starts what it looks at.
 set -euo pipefail
 root=$(realpath "$(dirname "${BASH_SOURCE[0]}")/../..")
-build=$root/build-cuda sanitizer='' nccl='' gpu=90 out=$root/.device packed=$root/.device-packed
+build=$root/build-cuda nccl='' gpu=90 out=$root/.device packed=$root/.device-packed
 while [ $# -gt 0 ]; do
   case $1 in
-    --sanitizer) sanitizer=${2:?--sanitizer needs a version}; shift ;;
     --gpu) gpu=${2:?--gpu needs an architecture, as 90}; shift ;;
     --nccl) nccl=${2:?--nccl needs a version}; shift ;;
     -*) echo "unknown argument '$1'" >&2; exit 2 ;;
@@ -52,7 +52,6 @@ tessera_device() {
   local device site libraries
   device=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
   chmod +x "$device"/bin/* "$device"/openmpi/bin/*
-  [ ! -e "$device/sanitizer" ] || { chmod +x "$device"/sanitizer/bin/*; PATH=$device/sanitizer/bin:$PATH; }
   [ -e "$device/share" ] || ln -s ../share "$device/share"  # where programs look for shipped files
   site=$(python3 -c 'import os, importlib.util as u; s = u.find_spec("torch"); print(os.path.dirname(os.path.dirname(s.origin)) if s else "")')
   [ -n "$site" ] || { echo "python3 has no torch: its libraries are needed" >&2; return 3; }
@@ -68,19 +67,10 @@ tessera_device() {
 }
 tessera_device
 ENV
-# wheel PACKAGE VERSION: unpacked in $wheel.
-wheel=$(mktemp -d); trap 'rm -rf "$wheel"' EXIT
-wheel() {
-  python3 -m pip download -q --no-deps -d "$wheel" "$1==$2"
-  (cd "$wheel" && python3 -m zipfile -e ./"${1//-/_}"*.whl .)
-}
-if [ -n "$sanitizer" ]; then
-  wheel nvidia-cuda-sanitizer-api "$sanitizer"
-  mkdir "$out/sanitizer" && cp -r "$wheel"/nvidia/cu13/bin "$wheel"/nvidia/cu13/lib "$out/sanitizer/"
-  ln -f "$out/sanitizer/bin/libsanitizer-collection.so" "$out/sanitizer/lib/"
-fi
 if [ -n "$nccl" ]; then
-  wheel nvidia-nccl-cu13 "$nccl"
+  wheel=$(mktemp -d); trap 'rm -rf "$wheel"' EXIT
+  python3 -m pip download -q --no-deps -d "$wheel" "nvidia-nccl-cu13==$nccl"
+  (cd "$wheel" && python3 -m zipfile -e ./nvidia_nccl_cu13*.whl .)
   mkdir "$out/nccl" && "$root/tests/device/cut_nccl.py" "$wheel/nvidia/nccl/lib/libnccl.so.2" "$out/nccl/libnccl.so.2" "$gpu"
   strip --strip-unneeded "$out/nccl/libnccl.so.2"
 fi

@@ -20,7 +20,7 @@ sanitized() {
 
 # compute-sanitizer looks at the kernels that are Tessera's own. The simulated GPU has checkers of its own.
 part_a() {
-  local tool own='Joined*:Copy*:AddRuns.*:Swiglu.*:RmsNorm.*:SummedRmsNorm.*:Rope*:AdamWSweep.*:CrossEntropy.*:DeviceScaledBytes.*:Elementwise.*:ExactSum.*'
+  local tool own='Joined*:Copy*:AddRuns.*:SumOfChoices.*:Swiglu.*:RmsNorm.*:SummedRmsNorm.*:Rope*:AdamWSweep.*:CrossEntropy.*:DeviceScaledBytes.*:Elementwise.*:ExactSum.*'
   measure kernels.twins 180 alone gpu "$(program kernels_test)" $(quick 'Swiglu.*')
   measure kernels.layers 180 alone gpu "$(program parallel_test)" $(quick 'LinearCrossEntropy.*')
   for tool in memcheck racecheck initcheck; do
@@ -69,18 +69,23 @@ part_d() {
 }
 
 part_e() {
-  local size=full
-  [ $device = cuda ] || size=tiny
+  local size=full mixture=moe
+  [ $device = cuda ] || size=tiny mixture=tiny-moe
   measure speed.tessera 180 speed $size
   measure speed.float8 120 speed $size --model.converters quantize.linear.float8 --quantize.linear.float8.recipe_name rowwise \
     --quantize.linear.float8.filter_fqns output
   measure speed.trace 90 speed $size --profiling.enable_profiling --profiling.profile_freq 4
+  measure speed.moe 120 speed $mixture
   if [ $device = sim ]; then
     measure speed.torch.eager 20 python3 -m py_compile "$here/beside_pytorch.py"
     measure speed.torch.compile 20 python3 "$here/beside_pytorch.py" --help
+    measure speed.torch.moe 20 python3 "$here/beside_pytorch.py" --help
+    measure speed.torch.moe.compile 20 python3 "$here/beside_pytorch.py" --help
   else
     measure speed.torch.eager 120 python3 "$here/beside_pytorch.py"
     measure speed.torch.compile 150 python3 "$here/beside_pytorch.py" --compile
+    measure speed.torch.moe 120 python3 "$here/beside_pytorch.py" --moe
+    measure speed.torch.moe.compile 150 python3 "$here/beside_pytorch.py" --moe --compile
   fi
 }
 
