@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 // The CUDA table: tensors to launchers, on LibTorch's current stream. Compiled by the host's
 // compiler.
-#include <c10/cuda/CUDAStream.h>
-
 #include <span>
 #include <vector>
 
 #include "backend.hpp"
 #include "cuda/copied_types.hpp"
+#include "cuda/device_choices.hpp"
 #include "cuda/launchers.hpp"
+#include "cuda/stream_of.hpp"
 #include "device_attention.hpp"
 #include "device_results.hpp"
 #include "float8.hpp"
@@ -34,10 +34,6 @@ void check_launch(const char* kernel) {
 }  // namespace device
 
 namespace {
-
-cudaStream_t stream_of(const at::Tensor& tensor) {
-  return c10::cuda::getCurrentCUDAStream(tensor.device().index()).stream();
-}
 
 template <class T>
 Rows<T> rows_from(const RowsOf& r) {
@@ -253,42 +249,6 @@ void add_runs(const at::Tensor& into, std::span<const at::Tensor> tensors) {
   });
 }
 
-template <class T>
-device::ChoiceRows<T> choice_rows(const at::Tensor& rows, const at::Tensor& places,
-                                  const at::Tensor& weights) {
-  return {const_pointer<T>(rows),
-          const_pointer<std::int64_t>(places),
-          pointer_or_null<Compute<T>>(weights),
-          places.size(0),
-          places.size(1),
-          rows.size(1)};
-}
-
-at::Tensor sum_of_choices(const at::Tensor& rows, const at::Tensor& places,
-                          const at::Tensor& weights) {
-  const at::Tensor sums = device::choice_sums(rows, places);
-  with_type(rows.scalar_type(), [&]<class T>(T) {
-    device::sum_of_choices(choice_rows<T>(rows, places, weights), pointer<T>(sums),
-                           stream_of(rows));
-  });
-  return sums;
-}
-
-std::pair<at::Tensor, at::Tensor> sum_of_choices_backward(const at::Tensor& gradient,
-                                                          const at::Tensor& rows,
-                                                          const at::Tensor& places,
-                                                          const at::Tensor& weights) {
-  auto made = device::choice_gradients(rows, weights);
-  with_type(rows.scalar_type(), [&]<class T>(T) {
-    using C = Compute<T>;
-    const device::ChoiceGradients<T> to{pointer<T>(made.first),
-                                        weights.defined() ? pointer<C>(made.second) : nullptr};
-    device::sum_of_choices_backward(choice_rows<T>(rows, places, weights),
-                                    const_pointer<T>(gradient), to, stream_of(rows));
-  });
-  return made;
-}
-
 const Backend device_table{
     .rms_norm = &rms_norm,
     .rms_norm_backward = &rms_norm_backward,
@@ -310,8 +270,8 @@ const Backend device_table{
     .copy_columns = &copy_columns,
     .copy_runs = &copy_runs,
     .add_runs = &add_runs,
-    .sum_of_choices = &sum_of_choices,
-    .sum_of_choices_backward = &sum_of_choices_backward,
+    .sum_of_choices = &device::sum_of_choices,
+    .sum_of_choices_backward = &device::sum_of_choices_backward,
     .attends_in_bands = &device::attends_in_bands,
     .attention_part = &device::attention_part,
     .attention_part_backward = &device::attention_part_backward,

@@ -1,0 +1,49 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "cuda/device_choices.hpp"
+
+#include "cuda/launchers.hpp"
+#include "cuda/stream_of.hpp"
+#include "device_results.hpp"
+#include "typed.hpp"
+
+namespace tessera::kernels::device {
+namespace {
+
+template <class T>
+ChoiceRows<T> choice_rows(const at::Tensor& rows, const at::Tensor& places,
+                          const at::Tensor& weights) {
+  return {const_pointer<T>(rows),
+          const_pointer<std::int64_t>(places),
+          pointer_or_null<Compute<T>>(weights),
+          places.size(0),
+          places.size(1),
+          rows.size(1)};
+}
+
+}  // namespace
+
+at::Tensor sum_of_choices(const at::Tensor& rows, const at::Tensor& places,
+                          const at::Tensor& weights) {
+  const at::Tensor sums = choice_sums(rows, places);
+  with_type(rows.scalar_type(), [&]<class T>(T) {
+    sum_of_choices(choice_rows<T>(rows, places, weights), pointer<T>(sums), stream_of(rows));
+  });
+  return sums;
+}
+
+std::pair<at::Tensor, at::Tensor> sum_of_choices_backward(const at::Tensor& gradient,
+                                                          const at::Tensor& rows,
+                                                          const at::Tensor& places,
+                                                          const at::Tensor& weights) {
+  auto made = choice_gradients(rows, weights);
+  with_type(rows.scalar_type(), [&]<class T>(T) {
+    using C = Compute<T>;
+    const ChoiceGradients<T> to{pointer<T>(made.first),
+                                weights.defined() ? pointer<C>(made.second) : nullptr};
+    sum_of_choices_backward(choice_rows<T>(rows, places, weights), const_pointer<T>(gradient), to,
+                            stream_of(rows));
+  });
+  return made;
+}
+
+}  // namespace tessera::kernels::device
