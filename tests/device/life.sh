@@ -33,6 +33,7 @@ case $case in
   train)
     check "3 steps on $3 ranks" "$(start "$3" run --training.steps 3 "${@:4}")" 0
     check "on a GPU" "$(grep -c 'on cuda:' "$work/run.log")" 1
+    check "it says for whom the GPUs wait" "$(grep -oE 'waiting in (pp|dp_shard|tp)( +[0-9.]+){3}' "$work/run.log" | awk '$6 > 0' | wc -l)" 1
     check "one rank by itself" "$(start 1 one --training.steps 3)" 0
     near "the same losses" run one 3
     ;;

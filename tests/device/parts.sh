@@ -9,6 +9,7 @@ quick() { [ $device = cuda ] || echo "--gtest_filter=$1"; }
 sanitized() {
   local tool=$1 shards i code=0 jobs=() logs; shift
   shards=$(($(nproc) < 16 ? 1 : 5)) logs=$(mktemp -d)
+  trap 'cat "$logs"/*; exit 124' TERM  # out of time: what they have said so far
   for ((i = 0; i < shards; i++)); do
     GTEST_TOTAL_SHARDS=$shards GTEST_SHARD_INDEX=$i PYTORCH_NO_CUDA_MEMORY_CACHING=1 \
       compute-sanitizer --tool "$tool" --error-exitcode 9 --print-limit 20 "$@" >"$logs/$i" 2>&1 & jobs+=($!)
@@ -42,7 +43,7 @@ part_b() {
   measure nccl.mesh.1 60 ranks 1 comm "$(program mesh_mpi_test)"
   if [ $device = cuda ] && ! python3 "$here/record.py" nccl "$results" 2.30; then
     local name
-    for name in collectives mesh fsdp tp pp graphs; do impossible nccl.$name.2 "two ranks on one GPU need NCCL 2.30"; done
+    for name in collectives mesh fsdp tp pp tp.graphs graphs; do impossible nccl.$name.2 "two ranks on one GPU need NCCL 2.30"; done
     return
   fi
   measure nccl.collectives.2 120 ranks 2 comm "$(program comm_mpi_test)" $(quick 'Backends/Collectives.AllReduce*:Device.SplitsBehindAnOperation')
@@ -50,6 +51,7 @@ part_b() {
   measure nccl.fsdp.2 60 life train 2 --parallelism.data_parallel_shard_degree 2
   measure nccl.tp.2 60 life train 2 --parallelism.tensor_parallel_degree 2
   measure nccl.pp.2 60 life train 2 --parallelism.pipeline_parallel_degree 2
+  measure nccl.tp.graphs.2 60 life train 2 --parallelism.tensor_parallel_degree 2 --compile.enable
   measure nccl.graphs.2 120 ranks 2 gpu "$(program step_graph_test)" $(quick '*Sharded*')
 }
 
