@@ -11,28 +11,26 @@ namespace {
 
 using at::Tensor;
 
-/// Of rows, places and, where there are any, weights.
+/// Of rows, places and, where there are any, weights. Without weights, backward needs no rows.
 struct SumOfChoices final : Operation {
   std::vector<Tensor> forward(Kept& kept, std::span<const Tensor> inputs) override {
-    kept.save({inputs.begin(), inputs.end()});
+    const bool weighted = inputs.size() > 2;
+    kept.save({inputs.begin() + (weighted ? 0 : 1), inputs.end()});
     const auto run = backend_of(inputs[0]).sum_of_choices;
-    return {(run != nullptr ? run : &by_operators::sum_of_choices)(inputs[0], inputs[1],
-                                                                   weights_of(inputs))};
+    return {(run != nullptr ? run : &by_operators::sum_of_choices)(
+        inputs[0], inputs[1], weighted ? inputs[2] : Tensor())};
   }
   std::vector<Tensor> backward(Kept& kept, std::vector<Tensor> gradients) override {
     const auto saved = kept.saved();
-    const auto run = backend_of(saved[0]).sum_of_choices_backward;
+    const bool weighted = saved.size() > 1;
+    const Tensor rows = weighted ? saved[0] : Tensor(), places = saved[weighted ? 1 : 0],
+                 weights = weighted ? saved[2] : Tensor(), g = gradients[0].contiguous();
+    const auto run = backend_of(g).sum_of_choices_backward;
     const auto [of_rows, of_weights] =
-        (run != nullptr ? run : &by_operators::sum_of_choices_backward)(
-            gradients[0].contiguous(), saved[0], saved[1], weights_of(saved));
+        (run != nullptr ? run : &by_operators::sum_of_choices_backward)(g, rows, places, weights);
     std::vector<Tensor> made{of_rows, {}};
-    if (saved.size() > 2) made.push_back(of_weights);
+    if (weighted) made.push_back(of_weights);
     return made;
-  }
-
- private:
-  static Tensor weights_of(std::span<const Tensor> inputs) {
-    return inputs.size() > 2 ? inputs[2] : Tensor();
   }
 };
 

@@ -10,7 +10,7 @@ namespace tessera::kernels::by_operators {
 
 at::Tensor sum_of_choices(const at::Tensor& rows, const at::Tensor& places,
                           const at::Tensor& weights);
-/// Gradients of rows and of weights; the latter is undefined where they are.
+/// Gradients of rows and of weights. Without weights, these and the rows are undefined.
 std::pair<at::Tensor, at::Tensor> sum_of_choices_backward(const at::Tensor& gradient,
                                                           const at::Tensor& rows,
                                                           const at::Tensor& places,

@@ -102,9 +102,11 @@ inline at::Tensor choice_sums(const at::Tensor& rows, const at::Tensor& places) 
 }
 
 /// Of rows, and of weights where they are defined.
-inline std::pair<at::Tensor, at::Tensor> choice_gradients(const at::Tensor& rows,
+inline std::pair<at::Tensor, at::Tensor> choice_gradients(const at::Tensor& gradient,
+                                                          const at::Tensor& places,
                                                           const at::Tensor& weights) {
-  return {at::empty_like(rows), weights.defined() ? at::empty_like(weights) : at::Tensor()};
+  return {at::empty({places.numel(), gradient.size(1)}, gradient.options()),
+          weights.defined() ? at::empty_like(weights) : at::Tensor()};
 }
 
 }  // namespace tessera::kernels::device

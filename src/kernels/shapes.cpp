@@ -55,8 +55,10 @@ const Backend shape_table{
     .sum_of_choices = [](const at::Tensor& rows, const at::Tensor& places,
                          const at::Tensor&) { return device::choice_sums(rows, places); },
     .sum_of_choices_backward =
-        [](const at::Tensor&, const at::Tensor& rows, const at::Tensor&,
-           const at::Tensor& weights) { return device::choice_gradients(rows, weights); },
+        [](const at::Tensor& gradient, const at::Tensor&, const at::Tensor& places,
+           const at::Tensor& weights) {
+          return device::choice_gradients(gradient, places, weights);
+        },
     .attends_in_bands = &device::attends_in_bands,
     .attention_part = &device::attention_part,
     .attention_part_backward = &device::attention_part_backward,

@@ -87,8 +87,9 @@ CellFunction CellMaker::experts() const {
   const MixtureShape& m = *shape_.mixture;
   return [clamped = m.clamped, biased = m.biased](Flow& flow, const CellContext& context) {
     const Tensor counts = flow[Slot::received].sum(0), rows = flow.take(Slot::m);
+    const Tensor groups = kernels::row_groups(counts, rows);
     const auto product = [&](const Tensor& x, std::size_t weight) {
-      const Tensor y = context.operations->expert_product(x, context.weights[weight], counts);
+      const Tensor y = context.operations->expert_product(x, context.weights[weight], groups);
       if (!biased) return y;
       const Tensor bias = bias_of_rows(context.weights[3 + weight].value, counts, x.size(0));
       return y + (weight == 2 ? bias / context.expert_parts : bias);  // outputs of parts add up

@@ -75,8 +75,8 @@ std::function<Tensor()> Operations::product_again(const Tensor& x, const Weight&
 }
 
 Tensor Operations::expert_product(const Tensor& x, const Weight& weight,
-                                  const Tensor& counts) const {
-  return kernels::grouped_mm(x, weight.value, counts);
+                                  const Tensor& groups) const {
+  return kernels::grouped_mm(x, weight.value, groups);
 }
 
 Tensor Operations::attention(const Attention& input) const {

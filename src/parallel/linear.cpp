@@ -91,7 +91,7 @@ class Linears final : public kernels::Operation {
   std::vector<std::int64_t> rows_;  ///< of each weight
 };
 
-/// Of x, weight and counts.
+/// Of x, weight and groups.
 class ExpertLinear final : public kernels::Operation {
  public:
   explicit ExpertLinear(WeightGradients& gradients) : gradients_(gradients) {}
@@ -103,12 +103,12 @@ class ExpertLinear final : public kernels::Operation {
 
   std::vector<Tensor> backward(Kept& kept, std::vector<Tensor> out) override {
     const auto saved = kept.saved();
-    const Tensor &x = saved[0], &weight = saved[1], &counts = saved[2], g = out[0].contiguous();
+    const Tensor &x = saved[0], &weight = saved[1], &groups = saved[2], g = out[0].contiguous();
     Tensor of_x, of_weight;
-    if (kept.needs_gradient(0)) of_x = kernels::grouped_mm(g, weight.transpose(1, 2), counts);
+    if (kept.needs_gradient(0)) of_x = kernels::grouped_mm(g, weight.transpose(1, 2), groups);
     if (kept.needs_gradient(1))
-      of_weight = gradients_.now_or_later(weight, [g, x = x.detach(), counts] {
-        return kernels::grouped_weight_gradient(g, x, counts);
+      of_weight = gradients_.now_or_later(weight, [g, x = x.detach(), groups] {
+        return kernels::grouped_weight_gradient(g, x, groups);
       });
     return {of_x, of_weight, {}};
   }
@@ -133,9 +133,9 @@ Tensors linears(const Tensor& x, std::vector<Tensor> weights, WeightGradients& g
   return kernels::apply_all(std::make_unique<Linears>(gradients), std::move(weights));
 }
 
-Tensor expert_linear(const Tensor& x, const Tensor& weight, const Tensor& counts,
+Tensor expert_linear(const Tensor& x, const Tensor& weight, const Tensor& groups,
                      WeightGradients& gradients) {
-  return kernels::apply(ExpertLinear(gradients), {x, weight, counts});
+  return kernels::apply(ExpertLinear(gradients), {x, weight, groups});
 }
 
 /// Weights of one call have one input, which is rounded once for those that are.

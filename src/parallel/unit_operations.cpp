@@ -45,11 +45,11 @@ std::vector<Tensor> UnitOperations::products(const Tensor& x,
 }
 
 Tensor UnitOperations::expert_product(const Tensor& x, const model::Weight& weight,
-                                      const Tensor& counts) const {
-  const Tensor result = inner_.expert_product(x, weight, counts);
+                                      const Tensor& groups) const {
+  const Tensor result = inner_.expert_product(x, weight, groups);
   if (remade(weight))
-    remakable(result, [x, weight = weight.value, counts] {
-      return kernels::grouped_mm(x, weight, counts);
+    remakable(result, [x, weight = weight.value, groups] {
+      return kernels::grouped_mm(x, weight, groups);
     });
   return result;
 }

@@ -39,7 +39,7 @@ class UnitOperations final : public model::Operations {
     return inner_.product_again(x, weight);
   }
   at::Tensor expert_product(const at::Tensor& x, const model::Weight& weight,
-                            const at::Tensor& counts) const override;
+                            const at::Tensor& groups) const override;
   at::Tensor attention(const model::Attention& input) const override {
     return inner_.attention(input);
   }

@@ -111,7 +111,7 @@ def values(part, gpus):
 
 def when(line):
     """The date, and the commit where the line has one."""
-    commit = re.search(r"\((\w+)", line.get("tessera", ""))
+    commit = re.search(r"\(([\w-]+)", line.get("tessera", ""))
     return line.get("date", "") + (f", {commit[1]}" if commit else "")
 
 

@@ -18,8 +18,8 @@ void set_compute_stream_provider(std::function<void*()> provider);
 
 /// `clock` gives a stream (a cudaStream_t) what writes the device's clock, in nanoseconds, to
 /// pinned memory of the host. Waits in CUDA graphs are measured by it, and without one they are
-/// not: in a graph, two timed events take 8 us of the device and 6 us of the host for each wait,
-/// and two such kernels 1.3 us and nothing. Set before the first capture.
+/// not. It takes a sixth of the time of timed events there (gpu-results.md). Set before the first
+/// capture.
 void set_device_clock(std::function<void(void* stream, std::uint64_t* at)> clock);
 
 /// A capture of a CUDA graph begins. Graphs that were captured before are not launched again.

@@ -44,9 +44,9 @@ class Operations {
   virtual std::function<at::Tensor()> product_again(const at::Tensor& x,
                                                     const Weight& weight) const;
   /// Rows of x [R, in], sorted by expert, times the transpose of their expert's matrix of weight
-  /// [experts, out, in]: [R, out]. `counts` [experts] int64 in host memory: rows of each.
+  /// [experts, out, in]: [R, out]. `groups`: see row_groups().
   virtual at::Tensor expert_product(const at::Tensor& x, const Weight& weight,
-                                    const at::Tensor& counts) const;
+                                    const at::Tensor& groups) const;
   /// [B, S, H, value dim].
   virtual at::Tensor attention(const Attention& input) const;
   /// Says that `remake()` gives the values of `made` again, cheaply and from tensors that backward

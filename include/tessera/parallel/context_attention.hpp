@@ -72,8 +72,8 @@ class ContextOperations final : public model::Operations {
     return inner_.product_again(x, weight);
   }
   at::Tensor expert_product(const at::Tensor& x, const model::Weight& weight,
-                            const at::Tensor& counts) const override {
-    return inner_.expert_product(x, weight, counts);
+                            const at::Tensor& groups) const override {
+    return inner_.expert_product(x, weight, groups);
   }
   at::Tensor attention(const model::Attention& input) const override {
     const bool own =

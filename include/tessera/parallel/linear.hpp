@@ -62,7 +62,7 @@ std::vector<at::Tensor> linears(const at::Tensor& x, std::vector<at::Tensor> wei
                                 WeightGradients& gradients);
 
 /// The same for rows that are sorted by expert: kernels::grouped_mm with weight [experts, out, in].
-at::Tensor expert_linear(const at::Tensor& x, const at::Tensor& weight, const at::Tensor& counts,
+at::Tensor expert_linear(const at::Tensor& x, const at::Tensor& weight, const at::Tensor& groups,
                          WeightGradients& gradients);
 
 class RoundedWeights;
@@ -79,8 +79,8 @@ class LinearOperations final : public model::Operations {
   std::function<at::Tensor()> product_again(const at::Tensor& x,
                                             const model::Weight& weight) const override;
   at::Tensor expert_product(const at::Tensor& x, const model::Weight& weight,
-                            const at::Tensor& counts) const override {
-    return expert_linear(x, weight.value, counts, gradients_);
+                            const at::Tensor& groups) const override {
+    return expert_linear(x, weight.value, groups, gradients_);
   }
   at::Tensor attention(const model::Attention& input) const override {
     return inner_.attention(input);

@@ -11,13 +11,13 @@ namespace {
 
 template <class T>
 ChoiceRows<T> choice_rows(const at::Tensor& rows, const at::Tensor& places,
-                          const at::Tensor& weights) {
-  return {const_pointer<T>(rows),
+                          const at::Tensor& weights, std::int64_t width) {
+  return {pointer_or_null<T>(rows),
           const_pointer<std::int64_t>(places),
           pointer_or_null<Compute<T>>(weights),
           places.size(0),
           places.size(1),
-          rows.size(1)};
+          width};
 }
 
 }  // namespace
@@ -26,7 +26,8 @@ at::Tensor sum_of_choices(const at::Tensor& rows, const at::Tensor& places,
                           const at::Tensor& weights) {
   const at::Tensor sums = choice_sums(rows, places);
   with_type(rows.scalar_type(), [&]<class T>(T) {
-    sum_of_choices(choice_rows<T>(rows, places, weights), pointer<T>(sums), stream_of(rows));
+    sum_of_choices(choice_rows<T>(rows, places, weights, rows.size(1)), pointer<T>(sums),
+                   stream_of(rows));
   });
   return sums;
 }
@@ -35,13 +36,13 @@ std::pair<at::Tensor, at::Tensor> sum_of_choices_backward(const at::Tensor& grad
                                                           const at::Tensor& rows,
                                                           const at::Tensor& places,
                                                           const at::Tensor& weights) {
-  auto made = choice_gradients(rows, weights);
-  with_type(rows.scalar_type(), [&]<class T>(T) {
+  auto made = choice_gradients(gradient, places, weights);
+  with_type(gradient.scalar_type(), [&]<class T>(T) {
     using C = Compute<T>;
     const ChoiceGradients<T> to{pointer<T>(made.first),
                                 weights.defined() ? pointer<C>(made.second) : nullptr};
-    sum_of_choices_backward(choice_rows<T>(rows, places, weights), const_pointer<T>(gradient), to,
-                            stream_of(rows));
+    sum_of_choices_backward(choice_rows<T>(rows, places, weights, gradient.size(1)),
+                            const_pointer<T>(gradient), to, stream_of(gradient));
   });
   return made;
 }

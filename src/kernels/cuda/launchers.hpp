@@ -32,7 +32,8 @@ struct BothBytes {
   std::uint8_t *by_rows, *by_columns;
 };
 
-/// rows [tokens * choices, width]; places and weights [tokens, choices].
+/// rows [tokens * choices, width], null in backward without weights; places and weights [tokens,
+/// choices].
 template <class T>
 struct ChoiceRows {
   const T* rows;

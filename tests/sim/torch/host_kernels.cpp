@@ -154,8 +154,8 @@ Tensor sum_of_choices(const Tensor& rows, const Tensor& places, const Tensor& we
 
 std::pair<Tensor, Tensor> sum_of_choices_backward(const Tensor& gradient, const Tensor& rows,
                                                   const Tensor& places, const Tensor& weights) {
-  auto made = kernels::device::choice_gradients(rows, weights);
-  HostKernel kernel("sum_of_choices_backward", rows);
+  auto made = kernels::device::choice_gradients(gradient, places, weights);
+  HostKernel kernel("sum_of_choices_backward", gradient);
   kernel.issue([gradient = kernel.reads(gradient), rows = kernel.reads(rows),
                 places = kernel.reads(places), weights = kernel.reads(weights),
                 of_rows = kernel.writes(made.first), of_weights = kernel.writes(made.second)] {

@@ -153,12 +153,14 @@ TEST(MatrixProduct, LinearAndMatmulDifferentiate) {
 
 /// A width of 8 is that of one kernel for all groups on devices.
 TEST(MatrixProduct, GroupsDifferentiate) {
-  const Tensor on_host = at::tensor({4, 0, 3}, at::kLong);
+  const Tensor on_host = at::tensor({4, 0, 3}, at::kLong),
+               on_device = on_host.to(tessera::test::test_device()),
+               ends = on_device.cumsum(0, at::kInt);
   for (const std::int64_t width : {5, 8})
-    for (const Tensor& counts : {on_host, on_host.to(tessera::test::test_device())})
+    for (const Tensor& groups : {on_host, on_device, ends})
       expect_exact(
           {whole_numbers({7, width}), whole_numbers({3, 2 * width, width})},
-          [&](const auto& v) { return kernels::grouped_mm(v[0], v[1], counts); },
+          [&](const auto& v) { return kernels::grouped_mm(v[0], v[1], groups); },
           [](const auto& v) {
             return at::cat({at::linear(v[0].narrow(0, 0, 4), v[1][0]),
                             at::linear(v[0].narrow(0, 4, 3), v[1][2])});
