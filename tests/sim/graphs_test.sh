@@ -62,5 +62,6 @@ check "the reason" "$(said host)" "$no CUDA graphs need a GPU"
 check "other components" "$(on device 1 others --compile.enable --compile.components loss)" 0
 check "ask for no graphs" "$(said others)" ""
 
+check "graphs end before communicators" "$(cat "$work"/*.log | grep -c 'ended before the graphs')" 0
 check "no race was found" "$(cat "$work"/*.log | grep -c 'race:')" 0
 finish

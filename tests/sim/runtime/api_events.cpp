@@ -20,13 +20,13 @@ cudaError_t event_call(cudaEvent_t handle, Body body) {
 
 /// The host may not ask for what a capture has recorded, nor for anything while it may not wait.
 cudaError_t ask(const Record& record, const char* what) {
-  return record.captured().by ? cudaErrorCapturedEvent : unsafe_call(what);
+  return record.captured().exists ? cudaErrorCapturedEvent : unsafe_call(what);
 }
 
 cudaError_t elapsed(Event& start, Event& end, float* milliseconds) {
   const auto from = start.record(), to = end.record();
   if (!start.timed() || !end.timed() || !from || !to) return cudaErrorInvalidResourceHandle;
-  if (from->captured().by || to->captured().by) return cudaErrorCapturedEvent;
+  if (from->captured().exists || to->captured().exists) return cudaErrorCapturedEvent;
   if (!from->is_complete() || !to->is_complete()) return cudaErrorNotReady;
   *milliseconds = std::chrono::duration<float, std::milli>(to->time() - from->time()).count();
   return cudaSuccess;

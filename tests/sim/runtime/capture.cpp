@@ -74,7 +74,7 @@ std::shared_ptr<Record> Capture::record(std::size_t branch) {
     replay.record(number) = cudart::record(*replay.stream(branch));
     return cudaSuccess;
   });
-  return std::make_shared<Record>(CapturedEnd{shared_from_this(), number, known_[branch]});
+  return std::make_shared<Record>(CapturedEnd{true, weak_from_this(), number, known_[branch]});
 }
 
 void Capture::wait(std::size_t branch, const CapturedEnd& end) {

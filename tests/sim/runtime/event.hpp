@@ -16,11 +16,13 @@ namespace tessera::cudart {
 
 class Capture;
 
-/// The end of a branch of a capture, which gets a moment only when the graph is launched.
+/// The end of a branch of a capture, which gets a moment only when the graph is launched. An event
+/// that holds it does not keep the graph.
 struct CapturedEnd {
-  std::shared_ptr<Capture> by;  ///< null: the record is no part of a capture
-  std::size_t number = 0;       ///< among the records of the capture
-  Clock known = {};             ///< in the capture's own time
+  bool exists = false;  ///< else the record is no part of a capture
+  std::weak_ptr<Capture> by = {};
+  std::size_t number = 0;  ///< among the records of the capture
+  Clock known = {};        ///< in the capture's own time
 };
 
 /// The end of a stream as it was once.

@@ -126,19 +126,20 @@ namespace {
 /// The edge of a capture, under the issue lock: an event leads into one, but never out of it.
 cudaError_t wait_in_capture(Stream& stream, const CapturedEnd& end) {
   const std::shared_ptr<Capture>& capture = stream.branch.of;
-  if (!end.by)
+  if (!end.exists)
     return capture->invalidate(cudaErrorStreamCaptureIsolation,
                                stream.name() + " is captured and waits for an event that is not");
-  if (!end.by->is_in_progress()) return cudaErrorCapturedEvent;
+  const std::shared_ptr<Capture> by = end.by.lock();
+  if (!by || !by->is_in_progress()) return cudaErrorCapturedEvent;
   if (!capture && stream.is_default())
-    return end.by->invalidate(cudaErrorStreamCaptureImplicit,
-                              "the legacy stream waits for an event of a capture");
-  if (!capture) end.by->join(stream);
-  if (stream.branch.of != end.by)
+    return by->invalidate(cudaErrorStreamCaptureImplicit,
+                          "the legacy stream waits for an event of a capture");
+  if (!capture) by->join(stream);
+  if (stream.branch.of != by)
     return capture->invalidate(cudaErrorStreamCaptureMerge,
                                stream.name() + " waits for an event of another capture");
-  if (!end.by->is_valid()) return cudaErrorStreamCaptureInvalidated;
-  end.by->wait(stream.branch.number, end);
+  if (!by->is_valid()) return cudaErrorStreamCaptureInvalidated;
+  by->wait(stream.branch.number, end);
   return cudaSuccess;
 }
 
@@ -148,7 +149,7 @@ cudaError_t wait(Stream& stream, const std::shared_ptr<Record>& record) {
   Runtime& runtime = Runtime::get();
   {
     const std::lock_guard lock(runtime.issue);
-    if (stream.branch.of || record->captured().by)
+    if (stream.branch.of || record->captured().exists)
       return wait_in_capture(stream, record->captured());
     runtime.races.stream_waits(stream.time, record->known());
     if (record->is_complete()) return cudaSuccess;
