@@ -32,7 +32,9 @@ std::uint64_t* pinned_block() {
   return static_cast<std::uint64_t*>(block);
 }
 
-/// Those without an owner. None is freed, for which CUDA would wait until the device is idle.
+/// Those without an owner. None is freed, for which CUDA would wait until the device is idle. Not
+/// of the pool of Pinned: a last copy of such a block may be under way, and no capture can wait for
+/// it.
 class SpareBlocks {
  public:
   std::uint64_t* take() {

@@ -10,6 +10,7 @@
 #include <utility>
 #include <vector>
 
+#include "choices.hpp"
 #include "element_kernels.hpp"
 #include "row_types.hpp"
 #include "tessera/kernels/attention_part.hpp"
@@ -99,14 +100,9 @@ struct Backend {
   void (*copy_columns)(const at::Tensor& matrix, std::span<const at::Tensor> parts);
   void (*copy_runs)(const at::Tensor& into, std::span<const at::Tensor> tensors);
   void (*add_runs)(const at::Tensor& into, std::span<const at::Tensor> tensors);
-  /// As choices.hpp says, of contiguous tensors. Null, both: LibTorch's operators do it.
-  at::Tensor (*sum_of_choices)(const at::Tensor& rows, const at::Tensor& places,
-                               const at::Tensor& weights);
-  /// Gradients of rows and of weights. Without weights, these and the rows are undefined.
-  std::pair<at::Tensor, at::Tensor> (*sum_of_choices_backward)(const at::Tensor& gradient,
-                                                               const at::Tensor& rows,
-                                                               const at::Tensor& places,
-                                                               const at::Tensor& weights);
+  /// See choices.hpp.
+  ChoiceSum* sum_of_choices;
+  ChoiceSumBackward* sum_of_choices_backward;
   /// As attention_part.hpp says; null: no part may have bands.
   bool (*attends_in_bands)(const AttentionPart& part);
   AttentionValue (*attention_part)(const AttentionPart& part);

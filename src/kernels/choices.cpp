@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "choices.hpp"
+#include "tessera/kernels/choices.hpp"
 
 #include "backend.hpp"
 #include "tessera/base/error.hpp"
-#include "tessera/kernels/choices.hpp"
 #include "tessera/kernels/operation.hpp"
 
 namespace tessera::kernels {
@@ -16,18 +15,16 @@ struct SumOfChoices final : Operation {
   std::vector<Tensor> forward(Kept& kept, std::span<const Tensor> inputs) override {
     const bool weighted = inputs.size() > 2;
     kept.save({inputs.begin() + (weighted ? 0 : 1), inputs.end()});
-    const auto run = backend_of(inputs[0]).sum_of_choices;
-    return {(run != nullptr ? run : &by_operators::sum_of_choices)(
-        inputs[0], inputs[1], weighted ? inputs[2] : Tensor())};
+    return {backend_of(inputs[0]).sum_of_choices(inputs[0], inputs[1],
+                                                 weighted ? inputs[2] : Tensor())};
   }
   std::vector<Tensor> backward(Kept& kept, std::vector<Tensor> gradients) override {
     const auto saved = kept.saved();
     const bool weighted = saved.size() > 1;
     const Tensor rows = weighted ? saved[0] : Tensor(), places = saved[weighted ? 1 : 0],
                  weights = weighted ? saved[2] : Tensor(), g = gradients[0].contiguous();
-    const auto run = backend_of(g).sum_of_choices_backward;
     const auto [of_rows, of_weights] =
-        (run != nullptr ? run : &by_operators::sum_of_choices_backward)(g, rows, places, weights);
+        backend_of(g).sum_of_choices_backward(g, rows, places, weights);
     std::vector<Tensor> made{of_rows, {}};
     if (weighted) made.push_back(of_weights);
     return made;

@@ -44,7 +44,7 @@ class Operations {
   virtual std::function<at::Tensor()> product_again(const at::Tensor& x,
                                                     const Weight& weight) const;
   /// Rows of x [R, in], sorted by expert, times the transpose of their expert's matrix of weight
-  /// [experts, out, in]: [R, out]. `groups`: see row_groups().
+  /// [experts, out, in]: [R, out]. `groups`: see kernels::row_groups().
   virtual at::Tensor expert_product(const at::Tensor& x, const Weight& weight,
                                     const at::Tensor& groups) const;
   /// [B, S, H, value dim].

@@ -14,8 +14,8 @@ namespace tessera::model {
 ///   q [B, S, H, hd] · k, v [B, S, Hkv, hd] · logits [T, vocab / tp].
 /// In a mixture of experts, with K experts a token: m [T', dim] what goes to the experts, between
 ///   dispatch and combine their rows · scores [T', K] · route [T', K] int64 chosen experts, between
-///   dispatch and combine the place of each choice's row · sent [experts] and
-///   received [ranks, experts here] int64 rows, in host memory · balance: see balance_loss.hpp.
+///   dispatch and combine the place of each choice's row · sent [experts] and received [ranks,
+///   experts here] int64 rows, in host memory · balance: see balance_loss.hpp.
 enum class Slot : std::uint8_t {
   tokens,
   x,

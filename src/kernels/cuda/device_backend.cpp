@@ -6,7 +6,6 @@
 
 #include "backend.hpp"
 #include "cuda/copied_types.hpp"
-#include "cuda/device_choices.hpp"
 #include "cuda/launchers.hpp"
 #include "cuda/stream_of.hpp"
 #include "device_attention.hpp"

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "cuda/device_choices.hpp"
+#include "choices.hpp"
 
 #include "cuda/launchers.hpp"
 #include "cuda/stream_of.hpp"

@@ -2,7 +2,6 @@
 #include "host_kernels.hpp"
 
 #include "backend.hpp"
-#include "choices.hpp"
 #include "device_results.hpp"
 #include "fallback.hpp"
 #include "host_float8.hpp"
@@ -147,7 +146,7 @@ Tensor sum_of_choices(const Tensor& rows, const Tensor& places, const Tensor& we
   HostKernel kernel("sum_of_choices", rows);
   kernel.issue([rows = kernel.reads(rows), places = kernel.reads(places),
                 weights = kernel.reads(weights), sums = kernel.writes(sums)] {
-    sums.copy_(kernels::by_operators::sum_of_choices(rows, places, weights));
+    sums.copy_(host_backend.sum_of_choices(rows, places, weights));
   });
   return sums;
 }
@@ -160,7 +159,7 @@ std::pair<Tensor, Tensor> sum_of_choices_backward(const Tensor& gradient, const 
                 places = kernel.reads(places), weights = kernel.reads(weights),
                 of_rows = kernel.writes(made.first), of_weights = kernel.writes(made.second)] {
     const auto [rows_made, weights_made] =
-        kernels::by_operators::sum_of_choices_backward(gradient, rows, places, weights);
+        host_backend.sum_of_choices_backward(gradient, rows, places, weights);
     of_rows.copy_(rows_made);
     if (of_weights.defined()) of_weights.copy_(weights_made);
   });
