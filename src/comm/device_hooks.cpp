@@ -38,6 +38,8 @@ void DeviceHooks::call(std::function<void()> Functions::*function) {
 
 void note_graph_capture() { DeviceHooks::call(&DeviceHooks::Functions::graph_begins); }
 
+void note_graph_abandoned() { DeviceHooks::call(&DeviceHooks::Functions::graph_abandoned); }
+
 void note_graph_launch() { DeviceHooks::call(&DeviceHooks::Functions::graph_launched); }
 
 void collect_device_waits() { DeviceHooks::call(&DeviceHooks::Functions::collect_waits); }

@@ -12,6 +12,7 @@ class DeviceHooks {
  public:
   struct Functions {
     std::function<void()> graph_begins;  ///< no graph before it is launched again
+    std::function<void()> graph_abandoned;
     std::function<void()> graph_launched;
     std::function<void()> collect_waits;
   };

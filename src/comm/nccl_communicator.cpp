@@ -1,10 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "nccl_communicator.hpp"
 
-#include <algorithm>
-#include <exception>
-#include <numeric>
 #include <optional>
+#include <tuple>
 
 #include "arguments.hpp"
 #include "compute_stream.hpp"
@@ -124,9 +122,7 @@ class NcclCommunicator final : public Communicator {
             "group_end() without group_start() on axis {}", axis_);
     const std::vector<Transfer> transfers = std::move(*group_);
     group_.reset();
-    const CallInfo info{
-        ++groups_, static_cast<std::int64_t>(transfers.size()), -1, Call::group, DType::u8, Op::sum,
-        0};
+    const CallInfo info{++groups_, std::ssize(transfers), -1, Call::group, DType::u8, Op::sum, 0};
     if (check_collectives()) rendezvous_.meet_peers(info, transfers);
     std::size_t sent_bytes = 0;
     for (const Transfer& t : transfers) sent_bytes += t.sends ? t.buffer.bytes() : 0;
@@ -179,19 +175,9 @@ class NcclCommunicator final : public Communicator {
     return ncclSuccess;
   }
 
-  /// Pairwise transfers with all members; what is empty is omitted on both sides.
   Request exchange(Call call, const Buffer& in, std::span<const std::int64_t> in_counts,
                    const Buffer& out, std::span<const std::int64_t> out_counts) {
-    std::vector<Transfer> transfers;
-    std::int64_t in_first = 0, out_first = 0;
-    for (int r = 0; r < size_; ++r) {
-      const std::int64_t sent = in_counts[static_cast<std::size_t>(r)],
-                         received = out_counts[static_cast<std::size_t>(r)];
-      if (sent > 0) transfers.push_back({true, r, in.part(in_first, sent)});
-      if (received > 0) transfers.push_back({false, r, out.part(out_first, received)});
-      in_first += sent;
-      out_first += received;
-    }
+    const std::vector<Transfer> transfers = pairwise(in, in_counts, out, out_counts);
     const CallInfo info{++sequence_, in.count, -1, call, in.dtype, Op::sum, 0};
     if (check_collectives()) rendezvous_.meet_all(info, {in_counts, out_counts});
     return issue(info, std::span(&in, 1), in.bytes(),
@@ -245,6 +231,18 @@ class NcclCommunicator final : public Communicator {
     return Request(std::make_unique<DeviceRequest>(nccl_, waits_, std::move(done), captured));
   }
 
+  void begin_graph() {
+    captured_ = 0;
+    waits_->forget_captured();
+    before_graph_ = {sequence_, groups_, traffic_};
+  }
+
+  /// Ranks may have come to different places of it.
+  void abandon_graph() {
+    std::tie(sequence_, groups_, traffic_) = before_graph_;
+    begin_graph();
+  }
+
   /// The stream that computes was just given what has been captured.
   void watch_graph() {
     if (captured_ == 0) return;
@@ -265,8 +263,10 @@ class NcclCommunicator final : public Communicator {
   Rendezvous rendezvous_;
   std::shared_ptr<DeviceWaits> waits_ = std::make_shared<DeviceWaits>();
   std::int64_t captured_ = 0;  ///< calls that are parts of the graph; the host sees none of them
+  std::tuple<std::uint64_t, std::uint64_t, Traffic> before_graph_;  ///< the numbers of calls
   const DeviceHooks hooks_{
-      {.graph_begins = [this] { captured_ = 0, waits_->forget_captured(); },
+      {.graph_begins = [this] { begin_graph(); },
+       .graph_abandoned = [this] { abandon_graph(); },
        .graph_launched = [this] { watch_graph(); },
        .collect_waits = [this] { traffic_.exposed_seconds += waits_->take(); }}};
   PendingOperations pending_;  ///< first to go: the watchdog looks at it

@@ -34,6 +34,20 @@ inline std::vector<Buffer> sent_of(std::span<const Transfer> transfers) {
     if (t.sends) sent.push_back(t.buffer);
   return sent;
 }
+/// A transfer to and one from each member; what is empty is omitted, on both sides.
+inline std::vector<Transfer> pairwise(const Buffer& in, std::span<const std::int64_t> in_counts,
+                                      const Buffer& out, std::span<const std::int64_t> out_counts) {
+  std::vector<Transfer> transfers;
+  std::int64_t in_first = 0, out_first = 0;
+  for (std::size_t r = 0; r < in_counts.size(); ++r) {
+    const int peer = static_cast<int>(r);
+    if (in_counts[r] > 0) transfers.push_back({true, peer, in.part(in_first, in_counts[r])});
+    if (out_counts[r] > 0) transfers.push_back({false, peer, out.part(out_first, out_counts[r])});
+    in_first += in_counts[r];
+    out_first += out_counts[r];
+  }
+  return transfers;
+}
 
 /// all_to_all_v: what this rank sends to and expects from each member; empty for the other calls.
 struct PairCounts {

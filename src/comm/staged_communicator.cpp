@@ -175,23 +175,6 @@ class StagedCommunicator final : public Communicator {
     return members_.way.direct ? plan_direct_group(transfers) : plan_group(members_, transfers);
   }
 
-  /// A transfer to and one from each member.
-  std::vector<Transfer> pairwise(const Buffer& in, std::span<const std::int64_t> in_counts,
-                                 const Buffer& out,
-                                 std::span<const std::int64_t> out_counts) const {
-    std::vector<Transfer> transfers;
-    std::int64_t in_first = 0, out_first = 0;
-    for (int r = 0; r < size_; ++r) {
-      const std::int64_t sent = in_counts[static_cast<std::size_t>(r)],
-                         received = out_counts[static_cast<std::size_t>(r)];
-      transfers.push_back({true, r, in.part(in_first, sent)});
-      transfers.push_back({false, r, out.part(out_first, received)});
-      in_first += sent;
-      out_first += received;
-    }
-    return transfers;
-  }
-
   Request run(CallInfo info, std::span<const Buffer> in, std::size_t sent_bytes, StagedPlan plan,
               const PairCounts& counts = {}) {
     require(!group_, ExitCode::communication,

@@ -21,6 +21,8 @@ void set_device_clock(std::function<void(void*, std::uint64_t*)>) {}
 
 void note_graph_capture() {}
 
+void note_graph_abandoned() {}
+
 void note_graph_launch() {}
 
 void collect_device_waits() {}

@@ -35,6 +35,17 @@ PassResult Executor::run(const ActionList& list, Pass pass) {
   return std::move(pass.result);
 }
 
+void Executor::abandon_step() {
+  for (auto* const transfers : {&inputs_, &output_gradients_}) {
+    for (auto& [key, incoming] : *transfers) incoming.request.abandon();
+    transfers->clear();
+  }
+  for (Transfer& sent : outgoing_) sent.request.abandon();
+  outgoing_.clear();
+  outputs_.clear();
+  input_gradients_.clear();
+}
+
 void Executor::compute(const Action& action, Pass& pass) {
   const bool is_forward = action.kind == ActionKind::forward;
   std::optional<metrics::PhaseTimer::Scope> phase;

@@ -190,7 +190,12 @@ void GradientBucket::add(const GradientBucket& other) {
   flat_.add_(other.flat_);
 }
 
-void GradientBucket::end_step() {
+void GradientBucket::end_step(StepEnd how) {
+  if (how == StepEnd::abandoned) {
+    request_.abandon();
+    reduction_ = {};
+    sum_ = Tensor();
+  }
   partials_.clear();
   reduced_ = replicas_summed_ = false;
 }

@@ -54,7 +54,7 @@ class GradientBucket {
   /// Adds that of another group of the same parameters.
   void add(const GradientBucket& other);
   /// Forgets the gradient.
-  void end_step();
+  void end_step(StepEnd how);
   void add_memory(MemoryKinds& kinds) const;
 
  private:

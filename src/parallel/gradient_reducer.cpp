@@ -160,8 +160,10 @@ void GradientReducer::sum_tied() {
   }
 }
 
-void GradientReducer::end_step() {
-  for (const auto& bucket : buckets_) bucket->end_step();
+void GradientReducer::end_step(StepEnd how) {
+  reducing_.clear();
+  replicating_.clear();
+  for (const auto& bucket : buckets_) bucket->end_step(how);
 }
 
 std::int64_t GradientReducer::waiting_sums(int microbatches) const {

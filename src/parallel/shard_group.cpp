@@ -201,10 +201,19 @@ void ShardGroup::put_leaf_gradients(const std::vector<Tensor>& gradients) {
   for (std::size_t i = 0; i < params_.size(); ++i) params_[i].leaf.mutable_grad() = gradients[i];
 }
 
-void ShardGroup::end_step() {
+void ShardGroup::end_step(StepEnd how) {
+  if (how == StepEnd::abandoned) return abandon_step();
   copy_.mark_stale();
   if (weights_ != Weights::freed) reshard();
   kept_.part = Tensor();
+}
+
+void ShardGroup::abandon_step() {
+  gather_.abandon();
+  gather_in_ = gather_out_ = upload_.staged = kept_.part = Tensor();
+  for (ShardedParam& param : params_) param.leaf.mutable_grad() = Tensor();
+  if (weights_ != Weights::freed && !aliased()) kernels::release_storage(weights_memory_);
+  weights_ = Weights::freed;
 }
 
 }  // namespace tessera::parallel

@@ -73,7 +73,10 @@ std::vector<plan::Crossing> Stage::crossings(std::int64_t cell) const {
 }
 
 void Stage::begin_step(int microbatches) {
+  tape_.passes.clear();
+  tape_.owed.clear();
   tape_.documents.clear();
+  weight_gradients_.take();
   experts_.begin_step(microbatches);
 }
 

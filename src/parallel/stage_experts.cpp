@@ -47,12 +47,13 @@ void StageExperts::balance(const std::vector<at::Tensor>& loads,
 
 void StageExperts::add_loss(const at::Tensor& part) {
   if (!part.defined()) return;
-  const at::Tensor wide = part.to(at::kDouble);
-  loss_ = loss_.defined() ? loss_ + wide : wide;
+  const at::NoGradGuard no_grad;
+  if (!loss_.defined()) loss_ = at::zeros({}, part.options().dtype(at::kDouble));
+  loss_.add_(part);
 }
 
 void StageExperts::begin_step(int microbatches) {
-  loss_ = at::Tensor();
+  if (loss_.defined()) loss_.zero_();
   loss_scale_ = 1.0 / static_cast<double>(microbatches * mesh_.layout().dp_degree());
 }
 

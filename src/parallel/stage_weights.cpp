@@ -126,8 +126,8 @@ void StageWeights::initialize(std::uint64_t seed) {
   }
 }
 
-void StageWeights::end_step() {
-  for (const auto& group : groups_) group->end_step();
+void StageWeights::end_step(StepEnd how) {
+  for (const auto& group : groups_) group->end_step(how);
 }
 
 GatherCount StageWeights::gather_count() const {

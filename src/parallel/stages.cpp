@@ -71,9 +71,9 @@ void Stages::begin_step(int microbatches) {
 
 void Stages::finish_gradients() { reducer_.finish(); }
 
-void Stages::end_step() {
-  for (const auto& stage : stages_) stage->weights().end_step();
-  reducer_.end_step();
+void Stages::end_step(StepEnd how) {
+  for (const auto& stage : stages_) stage->weights().end_step(how);
+  reducer_.end_step(how);
 }
 
 GatherCount Stages::gather_count() const {

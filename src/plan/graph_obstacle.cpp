@@ -2,9 +2,29 @@
 #include "tessera/plan/graph_obstacle.hpp"
 
 namespace tessera::plan {
+namespace {
+
+/// Columns of matrices that kernels::grouped_mm() multiplies in one kernel.
+constexpr std::int64_t kColumns = 8;
+
+/// Why the host must know how many tokens each expert of a mixture gets.
+std::string counts_on_host(const JobPlan& plan) {
+  const model::DecoderShape& shape = plan.model.shape;
+  if (!shape.mixture) return "";
+  if (plan.layout.expert_degree() > 1)
+    return "the host sends tokens to other ranks' experts (parallelism.expert_parallel_degree)";
+  const int parts = plan.layout.experts_cut_by_tp() ? plan.layout.degree(mesh::Axis::tp) : 1;
+  if (plan.precision.compute != DType::bf16)
+    return "the host multiplies expert by expert (training.mixed_precision_param)";
+  if (shape.dim % kColumns != 0 || shape.mixture->hidden / parts % kColumns != 0)
+    return "the host multiplies expert by expert, whose widths are no multiples of 8";
+  return "";
+}
+
+}  // namespace
 
 std::string graph_obstacle(const JobPlan& plan) {
-  if (plan.model.shape.mixture) return "the host takes part in mixtures of experts";
+  if (std::string why = counts_on_host(plan); !why.empty()) return why;
   if (plan.batch().documents) return "each batch has documents of other lengths";
   if (plan.sharding.offload)
     return "the host has a part of the weights (training.enable_cpu_offload)";

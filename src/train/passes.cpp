@@ -3,9 +3,11 @@
 
 #include <algorithm>
 #include <iterator>
+#include <limits>
 #include <utility>
 
 #include "tessera/base/log.hpp"
+#include "tessera/comm/device.hpp"
 #include "tessera/plan/graph_obstacle.hpp"
 
 namespace tessera::train {
@@ -67,10 +69,10 @@ std::vector<at::Tensor> Passes::run(const Batch& batch, const plan::MicrobatchPl
                                     double scale) {
   if (!wanted_ || !may_launch(scale)) return issue(batch, microbatches, scale);
   refresh_copies();
-  if (!captured_)
-    capture(batch, microbatches, scale);
-  else
+  if (captured_)
     captured_->batch.ids.copy_(batch.ids, /*non_blocking=*/true);
+  else if (!capture(batch, microbatches, scale))
+    return issue(batch, microbatches, scale);
   captured_->graph->launch();
   return captured_->token_losses;
 }
@@ -94,13 +96,31 @@ void Passes::refresh_copies() {
   if (std::exchange(copies_freed_, freed) != freed) captured_.reset();
 }
 
-void Passes::capture(const Batch& batch, const plan::MicrobatchPlan& microbatches, double scale) {
+bool Passes::capture(const Batch& batch, const plan::MicrobatchPlan& microbatches, double scale) {
   Captured captured{make_step_graph(device_), copy_of(batch), scale, {}};
-  captured.graph->capture(
-      [&] { captured.token_losses = issue(captured.batch, microbatches, scale); });
+  if (is_refused(captured.graph->capture(
+          [&] { captured.token_losses = issue(captured.batch, microbatches, scale); })))
+    return false;
   captured_ = std::move(captured);
   if (mesh_.rank().value() == 0)
     log::info("compile.enable: forward and backward of a step are a CUDA graph from now on");
+  return true;
+}
+
+/// `why`: of this rank; empty: it has a graph. A rank without one makes all do without.
+bool Passes::is_refused(const std::string& why) {
+  constexpr std::int64_t kNone = std::numeric_limits<std::int64_t>::max();
+  const std::int64_t own = why.empty() ? kNone : mesh_.rank().value();
+  const std::int64_t first = comm::all_reduce_scalar(mesh_.control(), own, comm::Op::min);
+  if (first == kNone) return false;
+  if (first == own)
+    log::warning("compile.enable: steps are no CUDA graphs, as rank {} cannot record one: {}", own,
+                 why);
+  executor_.abandon_step();
+  stages_.end_step(parallel::StepEnd::abandoned);
+  comm::note_graph_abandoned();
+  wanted_ = false;
+  return true;
 }
 
 std::vector<at::Tensor> Passes::issue(const Batch& batch, const plan::MicrobatchPlan& microbatches,

@@ -6,6 +6,7 @@
 
 #include <functional>
 #include <memory>
+#include <string>
 
 namespace tessera::train {
 
@@ -14,9 +15,9 @@ class StepGraph {
   virtual ~StepGraph() = default;
   /// Records what `work` gives the device, instead of what was recorded before. Nothing of it runs.
   /// `work` must neither wait for the device nor make it wait for what was issued before. Tensors
-  /// that `work` makes keep their memory while this lives: later launches write it again. Throws
-  /// Error(environment) for work that cannot be recorded.
-  virtual void capture(const std::function<void()>& work) = 0;
+  /// that `work` makes keep their memory while this lives: later launches write it again. Returns
+  /// why `work`, which may have ended early, cannot be recorded; empty: it was.
+  [[nodiscard]] virtual std::string capture(const std::function<void()>& work) = 0;
   /// Gives the current stream what was recorded.
   virtual void launch() = 0;
 };

@@ -4,10 +4,12 @@
 #include <c10/cuda/CUDACachingAllocator.h>
 #include <c10/cuda/CUDAGuard.h>
 #include <c10/cuda/CUDAStream.h>
+#include <fmt/format.h>
 
 #include <atomic>
 #include <map>
 #include <optional>
+#include <string>
 #include <string_view>
 #include <utility>
 
@@ -19,12 +21,18 @@ namespace {
 
 namespace allocator = c10::cuda::CUDACachingAllocator;
 
-constexpr std::string_view no_graph =
-    "this step cannot be a CUDA graph, so train with compile.enable = false";
+std::string problem(cudaError_t code, const char* call) {
+  return code == cudaSuccess ? "" : fmt::format("{}: {}", call, cudaGetErrorString(code));
+}
 
 void check_graph(cudaError_t code, const char* call) {
-  require(code == cudaSuccess, ExitCode::environment, "{}: {}; {}", call, cudaGetErrorString(code),
-          no_graph);
+  require(code == cudaSuccess, ExitCode::environment, "{}; train with compile.enable = false",
+          problem(code, call));
+}
+
+/// LibTorch's messages have a backtrace below it.
+std::string first_line(std::string_view text) {
+  return std::string(text.substr(0, text.find('\n')));
 }
 
 /// Memory that the allocator gives to captured streams alone. It is kept until this goes and the
@@ -71,7 +79,6 @@ class Recording {
     cudaGraph_t graph = nullptr;
     static_cast<void>(end(graph));
     if (graph != nullptr) cudaGraphDestroy(graph);
-    static_cast<void>(cudaGetLastError());  // which would be found by the next call
   }
 
   /// Whether a call has ended it that no capture allows.
@@ -84,6 +91,7 @@ class Recording {
     open_ = false;
     const cudaError_t code = cudaStreamEndCapture(stream_, &graph);
     pool_.end();
+    static_cast<void>(cudaGetLastError());  // which would be found by the next call
     return code;
   }
 
@@ -108,30 +116,19 @@ class CudaStepGraph final : public StepGraph {
   explicit CudaStepGraph(at::Device device) : device_(device) {}
   ~CudaStepGraph() override { forget(); }
 
-  void capture(const std::function<void()>& work) override {
+  std::string capture(const std::function<void()>& work) override {
     forget();
     comm::note_graph_capture();
     // What eager steps have left in the cache is as large as the pool that is needed now.
     allocator::emptyCache();
     pool_.emplace(device_.index());
-    const c10::cuda::CUDAStream stream = capture_stream(device_.index());
     cudaGraph_t graph = nullptr;
-    {
-      const c10::cuda::CUDAStreamGuard guard(stream);
-      Recording recording(stream.stream(), *pool_);
-      try {
-        work();
-      } catch (const c10::Error& error) {
-        if (!recording.is_lost()) throw;
-        fail(ExitCode::environment, "{}: {}", no_graph, error.what());
-      }
-      check_graph(recording.end(graph), "cudaStreamEndCapture");
-    }
+    if (std::string why = record(work, graph); !why.empty()) return why;
     // Communication keeps the priority of its streams.
     const cudaError_t code =
         cudaGraphInstantiate(&executable_, graph, cudaGraphInstantiateFlagUseNodePriority);
     cudaGraphDestroy(graph);
-    check_graph(code, "cudaGraphInstantiate");
+    return problem(code, "cudaGraphInstantiate");
   }
 
   void launch() override {
@@ -143,6 +140,21 @@ class CudaStepGraph final : public StepGraph {
   }
 
  private:
+  std::string record(const std::function<void()>& work, cudaGraph_t& graph) {
+    const c10::cuda::CUDAStream stream = capture_stream(device_.index());
+    const c10::cuda::CUDAStreamGuard guard(stream);
+    Recording recording(stream.stream(), *pool_);
+    try {
+      work();
+    } catch (const c10::OutOfMemoryError&) {
+      return "the GPU has too little memory for it";
+    } catch (const std::exception& error) {
+      if (!recording.is_lost()) throw;
+      return first_line(error.what());
+    }
+    return problem(recording.end(graph), "cudaStreamEndCapture");
+  }
+
   void forget() {
     if (executable_ != nullptr) cudaGraphExecDestroy(std::exchange(executable_, nullptr));
     pool_.reset();

@@ -35,6 +35,13 @@ check "other microbatches" "$(on device 2 other $other)" 0
 check "in two graphs" "$(on device 2 other-graphs $other --compile.enable)/$(said other-graphs)" "0/$made
 $made"
 check "have the same losses" "$(losses other-graphs)" "$(losses other)"
+cat >"$work/mixture.json" <<J
+{"model_type": "mixtral", "hidden_size": 64, "num_hidden_layers": 2, "num_attention_heads": 4, "num_key_value_heads": 2, "head_dim": 16,
+ "intermediate_size": 96, "vocab_size": 256, "rms_norm_eps": 1e-5, "tie_word_embeddings": false, "rope_theta": 500000.0,
+ "num_local_experts": 4, "num_experts_per_tok": 2}
+J
+mixture="--model.hf_config $work/mixture.json"
+same 2 mixture $mixture --training.mixed_precision_param bfloat16
 same 2 tensor --parallelism.tensor_parallel_degree 2 --parallelism.enable_async_tensor_parallel --activation_checkpoint.mode full
 
 # Step 1 is issued call by call: what the table has beyond its waits, graphs have waited.
@@ -54,6 +61,9 @@ none() {
 none profile 1 "profiling.enable_profiling records each call" --profiling.enable_profiling
 none offload 1 "the host has a part of the weights (training.enable_cpu_offload)" --training.enable_cpu_offload
 none activations 1 "activations are in host memory (activation_checkpoint.offload)" --activation_checkpoint.offload
+none mixture-float32 1 "the host multiplies expert by expert (training.mixed_precision_param)" $mixture
+none experts 2 "the host sends tokens to other ranks' experts (parallelism.expert_parallel_degree)" $mixture \
+  --training.mixed_precision_param bfloat16 --parallelism.expert_parallel_degree 2
 none checked 2 "debug.check_collectives looks at each call" --debug.check_collectives
 none staged 2 "communication goes through the host (comm.backend)" --comm.backend mpi
 none documents 1 "each batch has documents of other lengths" --training.document_mask --training.document_end_id 7

@@ -52,6 +52,8 @@ class Request {
   void wait();
   bool test();
   bool pending() const { return state_ != nullptr; }
+  /// Forgets the operation, which is not going to run: it was a part of a graph that is not made.
+  void abandon() noexcept { state_.reset(); }
 
  private:
   std::unique_ptr<State> state_;

@@ -25,6 +25,9 @@ void set_device_clock(std::function<void(void* stream, std::uint64_t* at)> clock
 /// A capture of a CUDA graph begins. Graphs that were captured before are not launched again.
 void note_graph_capture();
 
+/// What was captured since note_graph_capture() is not going to run, on any rank.
+void note_graph_abandoned();
+
 /// The stream that computes was just given the graph. To the watchdog, what communicators have
 /// in the graph is one call of each, until the stream comes to its end.
 void note_graph_launch();

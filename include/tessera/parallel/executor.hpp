@@ -43,6 +43,8 @@ class Executor {
                  int first, double scale);
   /// A list of forwards without a tape (Stage::evaluate): the token losses of all microbatches.
   PassResult evaluate(const schedule::ActionList& list, std::span<const Microbatch> microbatches);
+  /// Forgets what is on its way: see StepEnd.
+  void abandon_step();
   /// Number, in its step, of the microbatch that is being worked on. Any thread may ask.
   int current_microbatch() const noexcept { return current_microbatch_; }
 

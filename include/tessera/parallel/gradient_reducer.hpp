@@ -55,7 +55,7 @@ class GradientReducer {
   /// the former in one exchange for all buckets, the latter when both stages are done.
   void finish();
   /// Forgets the gradients.
-  void end_step();
+  void end_step(StepEnd how = StepEnd::done);
 
   /// Bytes of partial sums that wait in a step of this many microbatches, as a multiple of
   /// accumulator_bytes(): an upper bound.

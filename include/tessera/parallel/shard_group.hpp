@@ -27,6 +27,12 @@ struct Precision {
   at::ScalarType reduce = at::kFloat;
 };
 
+/// How a step ends.
+enum class StepEnd : std::uint8_t {
+  done,
+  abandoned  ///< nothing of it has run: it was captured for a graph that is not made
+};
+
 /// How a group keeps its tensors.
 struct GroupOptions {
   Precision precision;
@@ -113,13 +119,14 @@ class ShardGroup {
   void put_leaf_gradients(const std::vector<at::Tensor>& gradients);
   /// Forgets gathered weights: the optimizer is about to change the masters. Memory of a kept copy
   /// stays.
-  void end_step();
+  void end_step(StepEnd how = StepEnd::done);
   /// In place of weights that are gathered and freed, where it is kept. Whoever writes masters but
   /// the optimizer marks it as stale.
   KeptCopy& kept_copy() { return copy_; }
   const GatherCount& gather_count() const { return gather_count_; }
 
  private:
+  void abandon_step();
   enum class Weights : std::uint8_t { freed, gathering, gathered };
   bool aliased() const {
     return fsdp_.size() == 1 && options_.precision.compute == options_.precision.master &&

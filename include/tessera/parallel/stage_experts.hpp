@@ -54,7 +54,7 @@ class StageExperts {
   mesh::DeviceMesh& mesh_;
   std::optional<ExpertExchange> exchange_;
   model::ExpertLoads loads_;
-  at::Tensor loss_;
+  at::Tensor loss_;  ///< in one place for all steps: graphs write it
   double loss_scale_ = 1;
 };
 

@@ -58,7 +58,7 @@ class StageWeights {
   /// any mesh, the same bits.
   void initialize(std::uint64_t seed);
   /// Frees gathered weights.
-  void end_step();
+  void end_step(StepEnd how = StepEnd::done);
   /// All_gathers and bytes received so far.
   GatherCount gather_count() const;
 

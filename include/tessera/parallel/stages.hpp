@@ -39,7 +39,7 @@ class Stages {
   void begin_step(int microbatches);
   /// See GradientReducer::finish().
   void finish_gradients();
-  void end_step();
+  void end_step(StepEnd how = StepEnd::done);
   GatherCount gather_count() const;
   /// Of the step, whose counts are forgotten. Collective over the ranks of the stages.
   ExpertFigures take_expert_figures();

@@ -134,14 +134,15 @@ TEST_F(DeviceWaits, AreCollectedWhileTheHooksLive) {
   std::string told;
   {
     const auto tell = [&told](char what) { return [&told, what] { told += what; }; };
-    const comm::DeviceHooks one({tell('b'), tell('l'), tell('c')});
-    const comm::DeviceHooks other({tell('b'), tell('l'), tell('c')});
+    const comm::DeviceHooks one({tell('b'), tell('a'), tell('l'), tell('c')});
+    const comm::DeviceHooks other({tell('b'), tell('a'), tell('l'), tell('c')});
     comm::note_graph_capture();
+    comm::note_graph_abandoned();
     comm::note_graph_launch();
     comm::collect_device_waits();
   }
   comm::collect_device_waits();
-  EXPECT_EQ("bbllcc", told);
+  EXPECT_EQ("bbaallcc", told);
 }
 
 }  // namespace

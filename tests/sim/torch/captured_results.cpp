@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "host_twins.hpp"
+#include "sim/sim.hpp"
 
 namespace tessera::sim {
 namespace {
@@ -56,14 +57,26 @@ class StandIns {
   std::vector<std::pair<at::Tensor, at::Tensor>> made_;
 };
 
-}  // namespace
+class CapturedResults {
+ public:
+  /// Device tensors like the tensors in `example`: tensors, lists of them, or other values, which
+  /// stay.
+  CapturedResults(torch::jit::Stack example, at::Device device);
 
-torch::jit::Stack stand_ins_of(const torch::jit::Stack& arguments) {
-  StandIns stand_ins;
-  torch::jit::Stack result;
-  for (const c10::IValue& argument : arguments) result.push_back(stand_ins.of(argument));
-  return result;
-}
+  /// Host twins of them; undefined for undefined ones.
+  const std::vector<at::Tensor>& twins() const { return twins_; }
+  void add_accesses(std::vector<Access>& accesses) const;
+  torch::jit::Stack take() { return std::move(results_); }
+
+  /// Copies what was computed.
+  static void fill(const std::vector<at::Tensor>& twins, const torch::jit::Stack& computed);
+
+ private:
+  at::Tensor like(const at::Tensor& example, at::Device device);
+
+  torch::jit::Stack results_;
+  std::vector<at::Tensor> tensors_, twins_;
+};
 
 CapturedResults::CapturedResults(torch::jit::Stack example, at::Device device) {
   for (c10::IValue& value : example) {
@@ -100,6 +113,27 @@ void CapturedResults::fill(const std::vector<at::Tensor>& twins,
     const at::Tensor& twin = twins.at(next++);
     if (tensor.defined() && tensor.numel() > 0) twin.copy_(tensor);
   });
+}
+
+}  // namespace
+
+torch::jit::Stack stand_ins_of(const torch::jit::Stack& arguments) {
+  StandIns stand_ins;
+  torch::jit::Stack result;
+  for (const c10::IValue& argument : arguments) result.push_back(stand_ins.of(argument));
+  return result;
+}
+
+torch::jit::Stack capture_results(OperatorTask task, at::Device device,
+                                  const torch::jit::Stack& arguments,
+                                  const torch::jit::Stack& stand_ins, const Compute& compute) {
+  CapturedResults results(compute(stand_ins), device);
+  task.work = [compute, arguments, twins = results.twins()] {
+    CapturedResults::fill(twins, compute(arguments));
+  };
+  results.add_accesses(task.accesses);
+  queue_operator(task);
+  return results.take();
 }
 
 }  // namespace tessera::sim

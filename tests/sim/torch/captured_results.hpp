@@ -5,36 +5,23 @@
 #include <ATen/core/Tensor.h>
 #include <ATen/core/stack.h>
 
-#include <vector>
+#include <functional>
 
-#include "sim/sim.hpp"
+#include "operator_task.hpp"
 
 namespace tessera::sim {
 
 /// The same arguments with zeros of their own for each tensor. What an operator returns for them
-/// has the shapes and strides of what it is going to return: none of those that a graph may hold
-/// makes shapes out of values.
+/// has the shapes and strides of what it is going to return, unless these follow from values.
 torch::jit::Stack stand_ins_of(const torch::jit::Stack& arguments);
 
-class CapturedResults {
- public:
-  /// Device tensors like the tensors in `example`: tensors, lists of them, or other values, which
-  /// stay.
-  CapturedResults(torch::jit::Stack example, at::Device device);
+/// Results of an operator, for its arguments' host twins.
+using Compute = std::function<torch::jit::Stack(const torch::jit::Stack&)>;
 
-  /// Host twins of them; undefined for undefined ones.
-  const std::vector<at::Tensor>& twins() const { return twins_; }
-  void add_accesses(std::vector<Access>& accesses) const;
-  torch::jit::Stack take() { return std::move(results_); }
-
-  /// Copies what was computed.
-  static void fill(const std::vector<at::Tensor>& twins, const torch::jit::Stack& computed);
-
- private:
-  at::Tensor like(const at::Tensor& example, at::Device device);
-
-  torch::jit::Stack results_;
-  std::vector<at::Tensor> tensors_, twins_;
-};
+/// Gives the graph a task that computes results at each launch; `stand_ins` are for `arguments` as
+/// above. Returns the results: tensors of `device`, lists of them, or other values.
+torch::jit::Stack capture_results(OperatorTask task, at::Device device,
+                                  const torch::jit::Stack& arguments,
+                                  const torch::jit::Stack& stand_ins, const Compute& compute);
 
 }  // namespace tessera::sim

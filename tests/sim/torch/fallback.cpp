@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "fallback.hpp"
 
+#include <ATen/core/functional.h>
 #include <ATen/ops/empty.h>
 #include <ATen/ops/empty_strided.h>
 
@@ -40,7 +41,8 @@ class Call {
   torch::jit::Stack run() {
     if (is_capturing()) expect_capturable();
     if (can_wait()) return queue();
-    return is_capturing() ? capture() : run_at_once();
+    if (!is_capturing()) return run_at_once();
+    return grown_.empty() ? capture() : capture_growing();
   }
 
  private:
@@ -50,10 +52,8 @@ class Call {
 
   void expect_capturable() const {
     const bool random = op_.hasTag(at::Tag::nondeterministic_seeded),
-               packs = std::ranges::find(kPackInPinnedMemory, schema_.name()) !=
-                       kPackInPinnedMemory.end();
-    TORCH_CHECK(!random && grown_.empty(), task_.name,
-                ": operation not permitted when stream is capturing");
+               packs = std::ranges::count(kPackInPinnedMemory, schema_.name()) > 0;
+    TORCH_CHECK(!random, task_.name, ": operation not permitted when stream is capturing");
     if (packs || host_waits()) refuse_in_capture(task_);
   }
 
@@ -107,8 +107,8 @@ class Call {
 
   /// A GPU takes scalars by their value at the launch.
   at::Tensor host_argument(const at::Tensor& tensor) const {
-    const auto takes = std::find(kTakeHostIndices.begin(), kTakeHostIndices.end(), schema_.name());
-    TORCH_CHECK(tensor.dim() == 0 || takes != kTakeHostIndices.end(),
+    const bool takes = std::ranges::count(kTakeHostIndices, schema_.name()) > 0;
+    TORCH_CHECK(tensor.dim() == 0 || takes,
                 "Expected all tensors to be on the same device, but found at least two devices, "
                 "cuda and cpu! (in ",
                 task_.name, ")");
@@ -148,16 +148,39 @@ class Call {
 
   /// Fresh results of a graph's task.
   torch::jit::Stack capture() {
-    const auto compute = [op = op_](const torch::jit::Stack& arguments) {
-      return call(op, arguments);
+    return capture_results(task_, device_, arguments_, stand_ins(),
+                           [op = op_](const torch::jit::Stack& twins) { return call(op, twins); });
+  }
+  /// Repeats are values that shapes follow from, and add up to the size that is given.
+  torch::jit::Stack stand_ins() const {
+    torch::jit::Stack result = stand_ins_of(arguments_);
+    if (!size_is_given()) return result;
+    const auto at = [&](const char* name) {
+      return result[static_cast<std::size_t>(*schema_.argumentIndexWithName(name))];
     };
-    CapturedResults results(compute(stand_ins_of(arguments_)), device_);
-    task_.work = [compute, arguments = arguments_, twins = results.twins()] {
-      CapturedResults::fill(twins, compute(arguments));
+    at("repeats").toTensor()[0] = at("output_size").toInt();
+    return result;
+  }
+
+  /// The same for results that are empty tensors given for out=.
+  torch::jit::Stack capture_growing() {
+    const torch::jit::Stack example = call(op_, stand_ins());
+    std::vector<at::Tensor> computed, targets;
+    torch::jit::Stack results;
+    for (std::size_t i = 0; i < example.size(); ++i) {
+      computed.push_back(written_argument(i).toTensor());
+      results.push_back(device_result(computed.back()));
+      const at::Tensor& tensor = results.back().toTensor();
+      tensor.resize_(example[i].toTensor().sizes());
+      targets.push_back(HostTwins().of(tensor));
+      add_accesses(task_.accesses, tensor, true);
+    }
+    task_.work = [op = op_, arguments = arguments_, computed, targets] {
+      call(op, arguments);
+      for (std::size_t i = 0; i < targets.size(); ++i) targets[i].copy_(computed[i]);
     };
-    results.add_accesses(task_.accesses);
     queue_operator(task_);
-    return results.take();
+    return results;
   }
 
   torch::jit::Stack run_at_once() {
@@ -205,10 +228,8 @@ class Call {
   c10::IValue device_result(const c10::IValue& result) {
     if (result.isTensor()) return device_result(result.toTensor());
     if (!result.isTensorList()) return result;
-    c10::List<at::Tensor> tensors;
-    for (const at::Tensor& tensor : result.toTensorVector())
-      tensors.push_back(device_result(tensor));
-    return tensors;
+    return c10::fmap(result.toTensorVector(),
+                     [this](const at::Tensor& tensor) { return device_result(tensor); });
   }
 
   const c10::OperatorHandle& op_;
@@ -221,7 +242,7 @@ class Call {
   bool makes_tensors_ = false;
 };
 
-/// The same for a graph: `function` runs at each launch.
+/// `function` runs at each launch.
 std::vector<at::Tensor> capture_on_host(OperatorTask task, at::Device device,
                                         const std::vector<at::Tensor>& arguments,
                                         const HostFunction& function) {
@@ -232,15 +253,8 @@ std::vector<at::Tensor> capture_on_host(OperatorTask task, at::Device device,
     return torch::jit::Stack(made.begin(), made.end());
   };
   const torch::jit::Stack twins(arguments.begin(), arguments.end());
-  CapturedResults results(compute(stand_ins_of(twins)), device);
-  task.work = [compute, twins, targets = results.twins()] {
-    CapturedResults::fill(targets, compute(twins));
-  };
-  results.add_accesses(task.accesses);
-  queue_operator(task);
-  std::vector<at::Tensor> made;
-  for (const c10::IValue& result : results.take()) made.push_back(result.toTensor());
-  return made;
+  return c10::fmap(capture_results(std::move(task), device, twins, stand_ins_of(twins), compute),
+                   [](const c10::IValue& result) { return result.toTensor(); });
 }
 
 }  // namespace

@@ -35,7 +35,7 @@ Tensor values(std::int64_t first) {
 class StepGraphs : public testing::Test {
  protected:
   void capture() {
-    graph_->capture([&] { results_ = compute(x_, index_); });
+    EXPECT_EQ(graph_->capture([&] { results_ = compute(x_, index_); }), "");
   }
   void expect_results_for(std::int64_t first) {
     x_.copy_(values(first));
@@ -47,14 +47,10 @@ class StepGraphs : public testing::Test {
   }
 
   void expect_refused(const std::function<void()>& work) {
-    try {
-      graph_->capture(work);
-      FAIL() << "captured";
-    } catch (const Error& error) {
-      EXPECT_EQ(error.code(), ExitCode::environment);
-      EXPECT_THAT(error.what(), testing::HasSubstr("compile.enable = false"));
-      EXPECT_THAT(error.what(), testing::HasSubstr("stream is capturing"));
-    }
+    const std::string why = graph_->capture(work);
+    EXPECT_THAT(why, testing::HasSubstr("stream is capturing"));
+    EXPECT_THAT(why, testing::Not(testing::HasSubstr("\n")));
+    EXPECT_EQ(cudaGetLastError(), cudaSuccess);
   }
 
   Tensor x_ = values(0).cuda(), index_ = at::tensor({3, 0}, at::kLong).cuda();
@@ -73,7 +69,8 @@ TEST_F(StepGraphs, ComputeOnWhatIsThereAtTheLaunch) {
 TEST_F(StepGraphs, KeepTheirMemory) {
   constexpr std::int64_t kLarge = 1 << 20;
   Tensor sum;
-  graph_->capture([&] { sum = (at::ones({kLarge}, x_.options()) * x_.sum()).sum(); });
+  EXPECT_EQ(graph_->capture([&] { sum = (at::ones({kLarge}, x_.options()) * x_.sum()).sum(); }),
+            "");
   for (const std::int64_t first : {5, 9}) {
     c10::cuda::CUDACachingAllocator::emptyCache();
     const Tensor other = at::full({kLarge}, 7.0, at::kCUDA);
@@ -112,6 +109,26 @@ TEST_F(StepGraphs, CannotAskForValues) {
   expect_results_for(5);
 }
 
+/// What was allocated before is given back.
+TEST_F(StepGraphs, CannotTakeMoreMemoryThanThereIs) {
+  const std::string why = graph_->capture([&] {
+    const Tensor first = at::ones({1 << 20}, x_.options());
+    static_cast<void>(at::ones({std::int64_t{1} << 40}, x_.options()));
+  });
+  EXPECT_EQ(why, "the GPU has too little memory for it");
+  capture();
+  expect_results_for(5);
+}
+
+/// An error of another kind is the caller's.
+TEST_F(StepGraphs, LetErrorsPass) {
+  EXPECT_THROW(
+      static_cast<void>(graph_->capture([] { fail(ExitCode::communication, "a rank is gone"); })),
+      Error);
+  capture();
+  expect_results_for(5);
+}
+
 /// LibTorch's operators for it pack pointers in pinned memory, whose allocator asks for events.
 TEST_F(StepGraphs, CannotPackPointers) {
   Tensor joined = at::empty({2, 10}, x_.options());
@@ -124,10 +141,11 @@ TEST_F(StepGraphs, CopyManyTensors) {
   const Tensor joined = at::empty({2, 12}, x_.options().dtype(at::kDouble));
   const std::vector<Tensor> parts{at::empty({2, 5}, joined.options()),
                                   at::empty({2, 7}, joined.options())};
-  graph_->capture([&] {
+  const std::string why = graph_->capture([&] {
     kernels::copy_runs(joined, std::vector<Tensor>{x_, x_[0].narrow(0, 0, 4)});
     kernels::copy_columns(joined, parts);
   });
+  EXPECT_EQ(why, "");
   const Tensor x = values(7);
   x_.copy_(x);
   graph_->launch();
