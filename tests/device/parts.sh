@@ -95,14 +95,17 @@ part_f() { measure bandwidth.kernels 240 alone gpu "$(program kernel_bandwidth)"
 
 # Kernels are short, so that the host's launches are a part of the time.
 part_g() {
-  local size=short
-  measure graphs.equal 180 ranks 1 gpu "$(program step_graph_test)"
+  local size=short few=''; [ $device = cuda ] || few="env TESSERA_SIM_KERNELS=host"
+  measure graphs.equal 180 ranks 1 gpu $few "$(program step_graph_test)"
   [ $device = cuda ] || size=tiny
   measure graphs.without 120 speed $size
   measure graphs.with 120 speed $size --compile.enable
   [ $device = cuda ] && size=micro
   measure graphs.micro.without 120 speed $size
   measure graphs.micro.with 120 speed $size --compile.enable
+  [ $device = cuda ] && size=micro-moe || size=tiny-moe
+  measure graphs.moe.without 120 speed $size
+  measure graphs.moe.with 120 speed $size --compile.enable
 }
 
 tessera=$(program tessera)
