@@ -8,12 +8,15 @@
 
 namespace {
 
-/// What is registered from now on to run at exit runs, and nothing else: LibTorch would take its
-/// table of operators apart, for a quarter of the time of a short command. Libraries that are
-/// preloaded may have registered what they need.
+/// At exit, functions run that are given to atexit() from now on, then streams are flushed. What
+/// libraries do when they are unloaded is omitted: LibTorch takes its table of operators apart, for
+/// a quarter of the time of a short command. Tools that are loaded into the process, and builds for
+/// debugging, may need it.
 void end_without_unloading() {
-#if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
-  if (std::getenv("LD_PRELOAD") != nullptr || std::getenv("LD_AUDIT") != nullptr) return;
+#ifdef NDEBUG
+  for (const char* tool :
+       {"LD_PRELOAD", "LD_AUDIT", "CUDA_INJECTION64_PATH", "NVTX_INJECTION64_PATH"})
+    if (std::getenv(tool) != nullptr) return;
   on_exit(
       [](int code, void*) {
         std::fflush(nullptr);

@@ -237,8 +237,9 @@ class NcclCommunicator final : public Communicator {
     before_graph_ = {sequence_, groups_, traffic_};
   }
 
-  /// Ranks may have come to different places of it.
+  /// Ranks may have come to different places of it, this one into a group.
   void abandon_graph() {
+    group_.reset();
     std::tie(sequence_, groups_, traffic_) = before_graph_;
     begin_graph();
   }

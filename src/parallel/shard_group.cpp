@@ -214,6 +214,7 @@ void ShardGroup::abandon_step() {
   for (ShardedParam& param : params_) param.leaf.mutable_grad() = Tensor();
   if (weights_ != Weights::freed && !aliased()) kernels::release_storage(weights_memory_);
   weights_ = Weights::freed;
+  copy_.mark_stale();
 }
 
 }  // namespace tessera::parallel

@@ -159,6 +159,12 @@ bool multiplies_float8(at::Device device) {
   return properties.major * 10 + properties.minor >= 89;
 }
 
+bool multiplies_groups(at::Device device) {
+  if (!device.is_cuda()) return false;
+  const int major = properties_of(device).major;
+  return major == 9 || major == 10;
+}
+
 DeviceMemory device_memory(at::Device device) {
   if (!device.is_cuda()) return {};
   std::size_t free = 0, total = 0;

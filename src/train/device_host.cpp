@@ -16,6 +16,7 @@ at::Device take_device(int index) {
 at::Device default_device() { return at::kCPU; }
 std::string device_name(at::Device) { return {}; }
 bool multiplies_float8(at::Device) { return false; }
+bool multiplies_groups(at::Device) { return false; }
 DeviceMemory device_memory(at::Device) { return {}; }
 std::int64_t free_bytes(at::Device, int ranks) { return metrics::available_host_bytes() / ranks; }
 void synchronize(at::Device) {}

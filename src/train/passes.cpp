@@ -9,6 +9,7 @@
 #include "tessera/base/log.hpp"
 #include "tessera/comm/device.hpp"
 #include "tessera/plan/graph_obstacle.hpp"
+#include "tessera/train/device.hpp"
 
 namespace tessera::train {
 namespace {
@@ -36,6 +37,8 @@ std::string obstacle_to_graphs(const plan::JobPlan& plan, mesh::DeviceMesh& mesh
   const std::string_view backend = mesh.along({pp, dp_replicate, dp_shard, cp, tp}).backend();
   if (backend != "nccl" && backend != "self")
     return "communication goes through the host (comm.backend)";
+  if (plan.model.shape.mixture && !multiplies_groups(device))
+    return "this GPU multiplies expert by expert";
   return plan::graph_obstacle(plan);
 }
 
@@ -113,9 +116,10 @@ bool Passes::is_refused(const std::string& why) {
   const std::int64_t own = why.empty() ? kNone : mesh_.rank().value();
   const std::int64_t first = comm::all_reduce_scalar(mesh_.control(), own, comm::Op::min);
   if (first == kNone) return false;
-  if (first == own)
-    log::warning("compile.enable: steps are no CUDA graphs, as rank {} cannot record one: {}", own,
-                 why);
+  const std::string reason = comm::broadcast_string(mesh_.control(), why, static_cast<int>(first));
+  if (mesh_.rank().value() == 0)
+    log::warning("compile.enable: steps are no CUDA graphs, as rank {} cannot record one: {}",
+                 first, reason);
   executor_.abandon_step();
   stages_.end_step(parallel::StepEnd::abandoned);
   comm::note_graph_abandoned();

@@ -33,8 +33,8 @@ class Passes {
 
   /// Leaves the gradients in the stages' groups, summed over the job. `scale`: 1 / valid tokens.
   /// Returns the losses of the microbatches' tokens, in the order of the batch, on the last stage:
-  /// valid until the next call. Does not wait for the device. A step that cannot be captured on
-  /// any rank is issued call by call on all, and so are the next ones.
+  /// valid until the next call. Does not wait for the device. A step that some rank cannot
+  /// capture is issued call by call on all, and so are the next ones.
   std::vector<at::Tensor> run(const Batch& batch, const plan::MicrobatchPlan& microbatches,
                               double scale);
   /// Microbatches have other sizes from now on.

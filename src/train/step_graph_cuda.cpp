@@ -81,10 +81,10 @@ class Recording {
     if (graph != nullptr) cudaGraphDestroy(graph);
   }
 
-  /// Whether a call has ended it that no capture allows.
+  /// Whether a call has ended it that no capture allows. Not so where the GPU has failed.
   bool is_lost() const {
     cudaStreamCaptureStatus status = cudaStreamCaptureStatusNone;
-    return cudaStreamIsCapturing(stream_, &status) != cudaSuccess ||
+    return cudaStreamIsCapturing(stream_, &status) == cudaSuccess &&
            status == cudaStreamCaptureStatusInvalidated;
   }
   cudaError_t end(cudaGraph_t& graph) {
@@ -119,8 +119,6 @@ class CudaStepGraph final : public StepGraph {
   std::string capture(const std::function<void()>& work) override {
     forget();
     comm::note_graph_capture();
-    // What eager steps have left in the cache is as large as the pool that is needed now.
-    allocator::emptyCache();
     pool_.emplace(device_.index());
     cudaGraph_t graph = nullptr;
     if (std::string why = record(work, graph); !why.empty()) return why;
@@ -128,6 +126,7 @@ class CudaStepGraph final : public StepGraph {
     const cudaError_t code =
         cudaGraphInstantiate(&executable_, graph, cudaGraphInstantiateFlagUseNodePriority);
     cudaGraphDestroy(graph);
+    static_cast<void>(cudaGetLastError());  // which would be found by the next call
     return problem(code, "cudaGraphInstantiate");
   }
 
@@ -148,8 +147,11 @@ class CudaStepGraph final : public StepGraph {
       work();
     } catch (const c10::OutOfMemoryError&) {
       return "the GPU has too little memory for it";
-    } catch (const std::exception& error) {
-      if (!recording.is_lost()) throw;
+    } catch (
+        const c10::Error& error) {  // what is wrong without a graph, too, is thrown again there
+      return first_line(error.what());
+    } catch (const Error& error) {
+      if (error.code() != ExitCode::environment || !recording.is_lost()) throw;
       return first_line(error.what());
     }
     return problem(recording.end(graph), "cudaStreamEndCapture");
@@ -158,6 +160,9 @@ class CudaStepGraph final : public StepGraph {
   void forget() {
     if (executable_ != nullptr) cudaGraphExecDestroy(std::exchange(executable_, nullptr));
     pool_.reset();
+    // What eager steps have left in the cache is as large as the pool that a capture needs, and the
+    // pool as large as what they need.
+    allocator::emptyCache();
   }
 
   at::Device device_;

@@ -62,6 +62,11 @@ none profile 1 "profiling.enable_profiling records each call" --profiling.enable
 none offload 1 "the host has a part of the weights (training.enable_cpu_offload)" --training.enable_cpu_offload
 none activations 1 "activations are in host memory (activation_checkpoint.offload)" --activation_checkpoint.offload
 none mixture-float32 1 "the host multiplies expert by expert (training.mixed_precision_param)" $mixture
+sed 's/"intermediate_size": 96/"intermediate_size": 100/' "$work/mixture.json" >"$work/odd.json"
+none mixture-odd 1 "the host multiplies expert by expert, whose widths are no multiples of 8" --model.hf_config "$work/odd.json" \
+  --training.mixed_precision_param bfloat16
+check "on an older GPU" "$(TESSERA_SIM_CAPABILITY=80 on device 1 mixture-80 --compile.enable $mixture --training.mixed_precision_param bfloat16)" 0
+check "the reason" "$(said mixture-80)" "$no this GPU multiplies expert by expert"
 none experts 2 "the host sends tokens to other ranks' experts (parallelism.expert_parallel_degree)" $mixture \
   --training.mixed_precision_param bfloat16 --parallelism.expert_parallel_degree 2
 none checked 2 "debug.check_collectives looks at each call" --debug.check_collectives

@@ -38,6 +38,10 @@ std::string device_name(at::Device device);
 /// Does a GPU multiply 8-bit floats? From compute capability 8.9 on. The host does not.
 bool multiplies_float8(at::Device device);
 
+/// Has LibTorch one kernel for the products of all experts there (at::_grouped_mm)? On compute
+/// capabilities 9.0 and 10.x. On others its host asks the GPU for the sizes.
+bool multiplies_groups(at::Device device);
+
 /// Bytes of a GPU and of LibTorch's allocator in this process. All zeros for the host.
 struct DeviceMemory {
   std::int64_t total = 0, free = 0;  ///< of the GPU; other processes take part of it too
