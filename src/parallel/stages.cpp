@@ -73,7 +73,7 @@ void Stages::finish_gradients() { reducer_.finish(); }
 
 void Stages::end_step(StepEnd how) {
   for (const auto& stage : stages_) {
-    if (how == StepEnd::abandoned) stage->begin_step(1);  // which forgets its activations
+    if (how == StepEnd::abandoned) stage->begin_step(1);  // which frees its activations
     stage->weights().end_step(how);
   }
   reducer_.end_step(how);

@@ -101,7 +101,7 @@ void Passes::refresh_copies() {
 
 bool Passes::capture(const Batch& batch, const plan::MicrobatchPlan& microbatches, double scale) {
   Captured captured{make_step_graph(device_), copy_of(batch), scale, {}};
-  if (is_refused(captured.graph->capture(
+  if (give_up_if_refused(captured.graph->capture(
           [&] { captured.token_losses = issue(captured.batch, microbatches, scale); })))
     return false;
   captured_ = std::move(captured);
@@ -111,7 +111,7 @@ bool Passes::capture(const Batch& batch, const plan::MicrobatchPlan& microbatche
 }
 
 /// `why`: of this rank; empty: it has a graph. A rank without one makes all do without.
-bool Passes::is_refused(const std::string& why) {
+bool Passes::give_up_if_refused(const std::string& why) {
   constexpr std::int64_t kNone = std::numeric_limits<std::int64_t>::max();
   const std::int64_t own = why.empty() ? kNone : mesh_.rank().value();
   const std::int64_t first = comm::all_reduce_scalar(mesh_.control(), own, comm::Op::min);

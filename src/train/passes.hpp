@@ -53,7 +53,7 @@ class Passes {
   bool may_launch(double scale);
   void refresh_copies();
   bool capture(const Batch& batch, const plan::MicrobatchPlan& microbatches, double scale);
-  bool is_refused(const std::string& why);
+  bool give_up_if_refused(const std::string& why);
   std::vector<at::Tensor> issue(const Batch& batch, const plan::MicrobatchPlan& microbatches,
                                 double scale);
   void tell(const std::string& reason);

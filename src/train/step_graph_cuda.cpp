@@ -30,6 +30,9 @@ void check_graph(cudaError_t code, const char* call) {
           problem(code, call));
 }
 
+/// The next check of a launch would find it.
+void forget_last_error() { static_cast<void>(cudaGetLastError()); }
+
 /// LibTorch's messages have a backtrace below it.
 std::string first_line(std::string_view text) {
   return std::string(text.substr(0, text.find('\n')));
@@ -91,7 +94,7 @@ class Recording {
     open_ = false;
     const cudaError_t code = cudaStreamEndCapture(stream_, &graph);
     pool_.end();
-    static_cast<void>(cudaGetLastError());  // which would be found by the next call
+    forget_last_error();
     return code;
   }
 
@@ -126,7 +129,7 @@ class CudaStepGraph final : public StepGraph {
     const cudaError_t code =
         cudaGraphInstantiate(&executable_, graph, cudaGraphInstantiateFlagUseNodePriority);
     cudaGraphDestroy(graph);
-    static_cast<void>(cudaGetLastError());  // which would be found by the next call
+    forget_last_error();
     return problem(code, "cudaGraphInstantiate");
   }
 
@@ -147,8 +150,8 @@ class CudaStepGraph final : public StepGraph {
       work();
     } catch (const c10::OutOfMemoryError&) {
       return "the GPU has too little memory for it";
-    } catch (
-        const c10::Error& error) {  // what is wrong without a graph, too, is thrown again there
+    } catch (const c10::Error& error) {
+      // What is wrong without a graph, too, is thrown again call by call.
       return first_line(error.what());
     } catch (const Error& error) {
       if (error.code() != ExitCode::environment || !recording.is_lost()) throw;

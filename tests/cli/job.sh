@@ -49,6 +49,13 @@ on_ranks=("$tessera" launch -n 4 -- train)
 run() { timeout -k 10 400 "${on_ranks[@]}" "$work/job.toml" --job.dump_folder "$work/$1" "${@:2}" >"$work/$1.log" 2>&1; echo $?; }
 # weights FOLDER [STEP]: a hash of them; without a checkpoint, words that no other folder gives.
 weights() { "$tessera" ckpt export "$work/$1/checkpoint/$(printf 'step-%08d' "${2:-8}")" --to "$work/$1.hf" --format safetensors --force >/dev/null && sha256sum <"$work/$1.hf/model.safetensors" || echo "no weights in $1"; }
+# graphs_waited FOLDER: "yes" if ranks of tp waited in graphs. Step 1 is issued call by call: what the table has beyond its waits, graphs
+# have waited.
+graphs_waited() {
+  awk -v all="$(grep -oE 'waiting in tp( +[0-9.]+){3}' "$work/$1.log" | awk '{print $6}')" \
+    -v first="$(sed -nE 's|.*"comm/exposed_seconds": *([0-9.e-]+).*|\1|p' "$work/$1/metrics.jsonl" | head -n 1)" \
+    'BEGIN {print (first > 0 && all > first + 0.001) ? "yes" : all " of " first}'
+}
 # Seconds since a run has ended a step, or has begun, until now.
 since_last_step() { echo $(($(date +%s) - $(stat -c %Y "$work/$1/metrics.jsonl"))); }
 steps() { sed 's/^{"step": *\([0-9]*\).*/\1/' "$work/$1/metrics.jsonl" | tr '\n' ' '; }

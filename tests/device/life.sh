@@ -34,12 +34,7 @@ case $case in
     check "3 steps on $3 ranks" "$(start "$3" run --training.steps 3 "${@:4}")" 0
     check "on a GPU" "$(grep -c 'on cuda:' "$work/run.log")" 1
     check "it says for whom the GPUs wait" "$(grep -oE 'waiting in (pp|dp_shard|tp)( +[0-9.]+){3}' "$work/run.log" | awk '$6 > 0' | wc -l)" 1
-    case " ${*:4} " in *" --compile.enable "*)
-      # Step 1 is issued call by call: what the table has beyond its waits, graphs have waited.
-      check "waits of graphs among them" "$(awk -v all="$(grep -oE 'waiting in tp( +[0-9.]+){3}' "$work/run.log" | awk '{print $6}')" \
-        -v first="$(sed -nE 's|.*"comm/exposed_seconds": *([0-9.e-]+).*|\1|p' "$work/run/metrics.jsonl" | head -n 1)" \
-        'BEGIN {print (first > 0 && all > first + 0.001) ? "yes" : all " of " first}')" yes ;;
-    esac
+    [[ " ${*:4} " != *" --compile.enable "* ]] || check "waits of graphs among them" "$(graphs_waited run)" yes
     check "one rank by itself" "$(start 1 one --training.steps 3)" 0
     near "the same losses" run one 3
     ;;

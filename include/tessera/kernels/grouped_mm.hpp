@@ -7,7 +7,8 @@
 namespace tessera::kernels {
 
 /// Whether one kernel multiplies all groups of such rows, where every row of every matrix begins at
-/// a multiple of 16 bytes, too: bfloat16 on devices. The host need not know the counts then.
+/// a multiple of 16 bytes, too: bfloat16 on devices. The host need not know the counts then, but
+/// LibTorch asks for them on compute capabilities other than 9.0 and 10.x.
 bool groups_in_one_kernel(const at::Tensor& rows);
 
 /// What the products of such rows take as `groups`: where each group ends, [G] int32, on the rows'

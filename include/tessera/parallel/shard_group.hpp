@@ -118,7 +118,7 @@ class ShardGroup {
   std::vector<at::Tensor> take_leaf_gradients();
   void put_leaf_gradients(const std::vector<at::Tensor>& gradients);
   /// Forgets gathered weights: the optimizer is about to change the masters. Memory of a kept copy
-  /// stays.
+  /// stays. Of a step that is abandoned, forgets gradients in leaves and a gather under way, too.
   void end_step(StepEnd how = StepEnd::done);
   /// In place of weights that are gathered and freed, where it is kept. Whoever writes masters but
   /// the optimizer marks it as stale.
@@ -126,7 +126,6 @@ class ShardGroup {
   const GatherCount& gather_count() const { return gather_count_; }
 
  private:
-  void abandon_step();
   enum class Weights : std::uint8_t { freed, gathering, gathered };
   bool aliased() const {
     return fsdp_.size() == 1 && options_.precision.compute == options_.precision.master &&
@@ -147,6 +146,7 @@ class ShardGroup {
   void allocate();
   void show_weights(ShardedParam& param);
   void start_gather(comm::Communicator& from);
+  void abandon_step();
   void upload();
   void take_over();
   void copy_out();
