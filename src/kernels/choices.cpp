@@ -3,6 +3,7 @@
 
 #include "backend.hpp"
 #include "tessera/base/error.hpp"
+#include "tessera/kernels/matrix_product.hpp"
 #include "tessera/kernels/operation.hpp"
 
 namespace tessera::kernels {
@@ -29,6 +30,23 @@ struct SumOfChoices final : Operation {
     if (weighted) made.push_back(of_weights);
     return made;
   }
+};
+
+/// Of values and each row's group.
+struct RowsOfGroups final : Operation {
+  std::vector<Tensor> forward(Kept& kept, std::span<const Tensor> inputs) override {
+    kept.save({inputs[1]});
+    groups_ = inputs[0].size(0);
+    return {inputs[0].index_select(0, inputs[1])};
+  }
+  std::vector<Tensor> backward(Kept& kept, std::vector<Tensor> gradients) override {
+    const Tensor group_of = kept.saved()[0];
+    const Tensor members = at::arange(groups_, group_of.options()).unsqueeze(1) == group_of;
+    return {kernels::matmul(members.to(gradients[0].scalar_type()), gradients[0]), {}};
+  }
+
+ private:
+  std::int64_t groups_ = 0;
 };
 
 }  // namespace
@@ -72,6 +90,12 @@ Tensor sum_of_choices(const Tensor& rows, const Tensor& places, const Tensor& we
   TESSERA_EXPECT(weights.sizes() == places.sizes() && weights.scalar_type() == compute_type(rows),
                  "each row must have one weight, in the type that computes");
   return apply(SumOfChoices(), {inputs[0], inputs[1], weights.contiguous()});
+}
+
+Tensor rows_of_groups(const Tensor& values, const Tensor& group_of) {
+  TESSERA_EXPECT(values.dim() == 2 && group_of.dim() == 1 && group_of.scalar_type() == at::kLong,
+                 "each row must have one group");
+  return apply(RowsOfGroups(), {values, group_of});
 }
 
 }  // namespace tessera::kernels

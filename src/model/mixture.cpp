@@ -16,11 +16,11 @@ namespace {
 
 using at::Tensor;
 
-/// Each row's expert's bias [experts, features].
-Tensor bias_of_rows(const Tensor& bias, const Tensor& counts, std::int64_t rows) {
-  const Tensor of_experts = counts.to(bias.device(), /*non_blocking=*/true);
-  return bias.index_select(
-      0, at::arange(counts.size(0), of_experts.options()).repeat_interleave(of_experts, 0, rows));
+/// The expert of each of `rows`, which lie expert after expert.
+Tensor experts_of_rows(const Tensor& counts, const Tensor& rows) {
+  const Tensor of_experts = counts.to(rows.device(), /*non_blocking=*/true);
+  return at::arange(counts.size(0), of_experts.options())
+      .repeat_interleave(of_experts, 0, rows.size(0));
 }
 
 /// Whether the host must know how many rows each expert gets, for which it waits: to send them to
@@ -88,10 +88,11 @@ CellFunction CellMaker::experts() const {
   return [clamped = m.clamped, biased = m.biased](Flow& flow, const CellContext& context) {
     const Tensor counts = flow[Slot::received].sum(0), rows = flow.take(Slot::m);
     const Tensor groups = kernels::row_groups(counts, rows);
+    const Tensor experts = biased ? experts_of_rows(counts, rows) : Tensor();
     const auto product = [&](const Tensor& x, std::size_t weight) {
       const Tensor y = context.operations->expert_product(x, context.weights[weight], groups);
       if (!biased) return y;
-      const Tensor bias = bias_of_rows(context.weights[3 + weight].value, counts, x.size(0));
+      const Tensor bias = kernels::rows_of_groups(context.weights[3 + weight].value, experts);
       return y + (weight == 2 ? bias / context.expert_parts : bias);  // outputs of parts add up
     };
     const Tensor gate = product(rows, 0), up = product(rows, 1);

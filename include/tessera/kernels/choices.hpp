@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Sums of the rows that a token has in several places, as a mixture's experts give them.
+// Rows of a mixture: sums of those that a token has in several places, and the same values for all
+// rows of a group.
 #pragma once
 
 #include "tessera/kernels/tensor.hpp"
@@ -15,5 +16,11 @@ at::Tensor undoing(const at::Tensor& order);
 /// Arithmetic in that type. Keeps its inputs for backward, but no rows without weights.
 at::Tensor sum_of_choices(const at::Tensor& rows, const at::Tensor& places,
                           const at::Tensor& weights);
+
+/// y[r] = values[group_of[r]]. values [G, D] (f64, f32, bf16); group_of [R] int64, on their device.
+/// Differentiable in values: one product with zeros and ones adds up the gradients of a group, in a
+/// fixed order and in at least float32. On GPUs, index_select would add them in any order and in
+/// the type of values: a bfloat16 sum of equal rows no longer grows after 256 of them.
+at::Tensor rows_of_groups(const at::Tensor& values, const at::Tensor& group_of);
 
 }  // namespace tessera::kernels

@@ -71,5 +71,44 @@ TEST(SumOfChoices, UndoesAnOrder) {
   EXPECT_TRUE(at::equal(order.index_select(0, undoing(order)), at::arange(51, at::kLong)));
 }
 
+/// Each row's group: `counts` rows of each, one group after another.
+at::Tensor groups_of_rows(const std::vector<std::int64_t>& counts) {
+  std::vector<std::int64_t> of_rows;
+  for (std::size_t g = 0; g < counts.size(); ++g)
+    of_rows.insert(of_rows.end(), static_cast<std::size_t>(counts[g]),
+                   static_cast<std::int64_t>(g));
+  return at::tensor(of_rows, at::kLong);
+}
+
+TEST(RowsOfGroups, EqualTheirTwin) {
+  at::manual_seed(4);
+  for (const auto dtype : dtypes)
+    for (const auto& counts : std::vector<std::vector<std::int64_t>>{{5}, {0, 3, 0, 9}, {0, 0}}) {
+      const at::Tensor of_rows = groups_of_rows(counts);
+      const auto groups = static_cast<std::int64_t>(counts.size());
+      expect_twins([&](const auto& in) { return rows_of_groups(in[0], of_rows.to(test_device())); },
+                   [&](const auto& in) { return in[0].index_select(0, of_rows); },
+                   {random({groups, 24}, dtype)});
+    }
+}
+
+TEST(RowsOfGroups, AddUpManyGradients) {
+  const at::Tensor of_rows = groups_of_rows({3000, 0, 1000}).to(test_device());
+  const at::Tensor values = random({3, 8}, at::kBFloat16).requires_grad_();
+  const at::Tensor y = rows_of_groups(values, of_rows);
+  torch::autograd::backward({y}, {at::ones_like(y)});
+  for (const std::int64_t group : {0, 1, 2})
+    EXPECT_EQ(values.grad()[group].max().item<float>(), group == 0   ? 3008
+                                                        : group == 1 ? 0
+                                                                     : 1000)
+        << "3000 rounded to bfloat16 is 3008";
+}
+
+TEST(RowsOfGroups, RefuseRowsWithoutAGroup) {
+  const at::Tensor values = random({3, 8}, at::kFloat);
+  EXPECT_THROW(rows_of_groups(values, at::zeros({2, 1}, at::kLong)), ContractViolation);
+  EXPECT_THROW(rows_of_groups(values, at::zeros({2}, at::kInt)), ContractViolation);
+}
+
 }  // namespace
 }  // namespace tessera::kernels::test
