@@ -8,7 +8,7 @@ quick() { [ $device = cuda ] || echo "--gtest_filter=$1"; }
 # of LibTorch only if they are not cached.
 sanitized() {
   local tool=$1 shards i code=0 jobs=() logs; shift
-  shards=$(($(nproc) < 16 ? 1 : 5)) logs=$(mktemp -d)
+  shards=$(($(nproc) < 16 ? 1 : 8)) logs=$(mktemp -d)
   trap 'cat "$logs"/*; exit 124' TERM  # out of time: what they have said so far
   for ((i = 0; i < shards; i++)); do
     GTEST_TOTAL_SHARDS=$shards GTEST_SHARD_INDEX=$i PYTORCH_NO_CUDA_MEMORY_CACHING=1 \

@@ -6,23 +6,15 @@
 #include <ATen/ops/empty_strided.h>
 
 #include <algorithm>
-#include <array>
 #include <optional>
 
 #include "captured_results.hpp"
 #include "host_twins.hpp"
+#include "operator_facts.hpp"
 #include "operator_task.hpp"
 
 namespace tessera::sim {
 namespace {
-
-/// These take indices in host memory.
-constexpr std::array<std::string_view, 3> kTakeHostIndices{"aten::index", "aten::index_put_",
-                                                           "aten::_index_put_impl_"};
-
-/// These pack pointers on the way to a GPU in pinned memory, whose allocator asks for events.
-constexpr std::array<std::string_view, 2> kPackInPinnedMemory{"aten::_chunk_cat",
-                                                              "aten::split_with_sizes_copy"};
 
 /// A call of an operator, and its arguments as the CPU kernel gets them.
 class Call {
@@ -52,7 +44,7 @@ class Call {
 
   void expect_capturable() const {
     const bool random = op_.hasTag(at::Tag::nondeterministic_seeded),
-               packs = std::ranges::count(kPackInPinnedMemory, schema_.name()) > 0;
+               packs = packs_in_pinned_memory(schema_.name());
     TORCH_CHECK(!random, task_.name, ": operation not permitted when stream is capturing");
     if (packs || host_waits()) refuse_in_capture(task_);
   }
@@ -107,8 +99,7 @@ class Call {
 
   /// A GPU takes scalars by their value at the launch.
   at::Tensor host_argument(const at::Tensor& tensor) const {
-    const bool takes = std::ranges::count(kTakeHostIndices, schema_.name()) > 0;
-    TORCH_CHECK(tensor.dim() == 0 || takes,
+    TORCH_CHECK(tensor.dim() == 0 || takes_host_indices(schema_.name()),
                 "Expected all tensors to be on the same device, but found at least two devices, "
                 "cuda and cpu! (in ",
                 task_.name, ")");
@@ -260,6 +251,7 @@ std::vector<at::Tensor> capture_on_host(OperatorTask task, at::Device device,
 }  // namespace
 
 void fall_back(const c10::OperatorHandle& op, c10::DispatchKeySet, torch::jit::Stack* stack) {
+  refuse_atomic_adds(op.schema(), *stack);
   count_work(WorkKind::launch, op.schema().name());
   torch::jit::Stack results = Call(op, *stack).run();
   torch::jit::drop(*stack, op.schema().arguments().size());

@@ -58,6 +58,17 @@ TEST(Operators, ThrowWhatTheHostThrows) {
   EXPECT_THROW(at::ones({3}, at::kCUDA).add_(at::ones({4}, at::kCUDA)), c10::Error);
 }
 
+TEST(Operators, RefuseToAddNumbersInAnyOrder) {
+  const at::Tensor rows = at::zeros({2}, at::TensorOptions(at::kCUDA).dtype(at::kLong));
+  const auto add = [&](at::ScalarType type) {
+    const auto options = at::TensorOptions(at::kCUDA).dtype(type);
+    return at::zeros({3, 4}, options).index_add_(0, rows, at::ones({2, 4}, options));
+  };
+  EXPECT_THROW(add(at::kBFloat16), c10::Error);
+  EXPECT_THROW(add(at::kDouble), c10::Error);
+  EXPECT_EQ(add(at::kLong).sum().item<std::int64_t>(), 8);
+}
+
 TEST(Operators, ViewsShareMemory) {
   const Tensor x = at::ones({4, 2}, at::kCUDA);
   for (const Tensor& view :

@@ -34,7 +34,8 @@ std::vector<Case> indexing() {
        }},
       {"index_add",
        [](const Inputs& in) {
-         return std::vector{in.real({9, 4}).index_add(0, in.whole({6}, 9), in.real({6, 4}))};
+         return std::vector{
+             in.whole({9, 4}, 9).index_add(0, in.whole({6}, 9), in.whole({6, 4}, 9))};
        }},
       {"nonzero_unique",
        [](const Inputs& in) {

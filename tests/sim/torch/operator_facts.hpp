@@ -1,0 +1,24 @@
+// SPDX-License-Identifier: Apache-2.0
+// What LibTorch's operators do on a GPU, unlike those for the host that compute for it here.
+#pragma once
+
+#include <ATen/core/function_schema.h>
+#include <ATen/core/stack.h>
+
+#include <string_view>
+
+namespace tessera::sim {
+
+/// Whether the operator takes indices in host memory.
+bool takes_host_indices(std::string_view name);
+
+/// Whether it packs pointers on the way to a GPU in pinned memory, whose allocator asks for events.
+bool packs_in_pinned_memory(std::string_view name);
+
+/// Throws where a GPU would add numbers that are no integers to one element in any order, and round
+/// to its type after each: index_add, and with it the gradient of index_select. Its results differ
+/// from run to run, and 256 is the largest sum of ones in bfloat16. `stack` ends with the
+/// arguments.
+void refuse_atomic_adds(const c10::FunctionSchema& schema, const torch::jit::Stack& stack);
+
+}  // namespace tessera::sim
