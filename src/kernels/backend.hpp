@@ -35,6 +35,7 @@ at::ScalarType compute_type(const at::Tensor& x);
 /// Rows of one extent and dtype, in the order of the kernel's type in element_kernels.hpp.
 struct ElementOperands {
   std::vector<RowsOf> inputs, outputs;
+  ElementNumbers numbers = {};
 };
 using ElementKernel = void (*)(const ElementOperands& operands);
 

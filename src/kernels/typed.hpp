@@ -72,6 +72,7 @@ ElementRows<T> element_rows_from(const ElementOperands& operands, std::int64_t f
                      operands.outputs.size() <= most_element_operands,
                  "an element kernel with too many operands");
   ElementRows<T> rows{};
+  rows.numbers = operands.numbers;
   for (std::size_t k = 0; k < operands.inputs.size(); ++k)
     rows.inputs[k] = const_rows_from<T>(operands.inputs[k], first);
   for (std::size_t k = 0; k < operands.outputs.size(); ++k)

@@ -2,7 +2,6 @@
 // A mixture of experts: router, dispatch of tokens to experts, grouped products, weighted sum; no
 // token is dropped.
 #include "cell_functions.hpp"
-#include "clamped_gate.hpp"
 #include "row_order.hpp"
 #include "tessera/kernels/choices.hpp"
 #include "tessera/kernels/grouped_mm.hpp"
@@ -96,8 +95,9 @@ CellFunction CellMaker::experts() const {
       return y + (weight == 2 ? bias / context.expert_parts : bias);  // outputs of parts add up
     };
     const Tensor gate = product(rows, 0), up = product(rows, 1);
-    flow[Slot::m] =
-        product(clamped ? clamped_gate(gate, up, *clamped) : kernels::swiglu(gate, up), 2);
+    const Tensor gated = clamped ? kernels::clamped_gate(gate, up, clamped->alpha, clamped->limit)
+                                 : kernels::swiglu(gate, up);
+    flow[Slot::m] = product(gated, 2);
   };
 }
 

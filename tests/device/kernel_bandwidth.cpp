@@ -139,6 +139,8 @@ void activations(Bench& bench) {
   bench.row("swiglu bf16 forward", 3 * bytes, [=] { kernels::swiglu(gate.detach(), up.detach()); });
   bench.row("swiglu bf16 both", 8 * bytes,
             both({gate, up}, dy, [=] { return kernels::swiglu(gate, up); }));
+  const auto clamped = [=] { return kernels::clamped_gate(gate, up, 1.702, 7); };
+  bench.row("clamped gate bf16 both", 8 * bytes, both({gate, up}, dy, clamped));
 }
 
 /// 8 experts for each token, in an order that is as good as random.

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Gated activation of Llama's feed-forward layer (Shazeer 2020, arXiv:2002.05202).
+// Gated activations: of Llama's feed-forward layer (Shazeer 2020, arXiv:2002.05202), and of
+// gpt-oss.
 #pragma once
 
 #include "tessera/kernels/tensor.hpp"
@@ -11,5 +12,9 @@ namespace tessera::kernels {
 /// (halves of one packed tensor) are read where they are. Gradients of halves of a matrix are
 /// halves of one, too.
 at::Tensor swiglu(const at::Tensor& gate, const at::Tensor& up);
+
+/// The same for (clamp(up, -limit, limit) + 1) g / (1 + exp(-alpha g)), g = min(gate, limit). Where
+/// a limit holds, the gradient is 0.
+at::Tensor clamped_gate(const at::Tensor& gate, const at::Tensor& up, double alpha, double limit);
 
 }  // namespace tessera::kernels

@@ -19,7 +19,7 @@ void packs_of_elements(const char* name, const ElementRows<T>& rows, Extent exte
     for (int item = 0; item < size; ++item) {
       C in[Kernel::inputs], out[Kernel::outputs];
       for (int k = 0; k < Kernel::inputs; ++k) in[k] = wide(inputs[k].items[item]);
-      Kernel::apply(in, out);
+      Kernel::apply(in, out, rows.numbers);
       for (int k = 0; k < Kernel::outputs; ++k) outputs[k].items[item] = narrow<T>(out[k]);
     }
     for (int k = 0; k < Kernel::outputs; ++k)

@@ -17,7 +17,7 @@ void element_rows(const ElementRows<T>& operands, Extent extent) {
     for_vectors<T>(extent.width, [&](std::int64_t i, auto part) {
       VecOf<T> in[Kernel::inputs], out[Kernel::outputs];
       for (int k = 0; k < Kernel::inputs; ++k) in[k] = load(inputs[k] + i, part);
-      Kernel::apply(in, out);
+      Kernel::apply(in, out, operands.numbers);
       for (int k = 0; k < Kernel::outputs; ++k) store(outputs[k] + i, out[k], part);
     });
   }

@@ -18,7 +18,7 @@ void element_rows(const ElementRows<T>& operands, Extent extent) {
             const Rows<const T>& rows = operands.inputs[k];
             in[k] = wide(rows.data[row * rows.stride + i]);
           }
-          Kernel::apply(in, out);
+          Kernel::apply(in, out, operands.numbers);
           for (int k = 0; k < Kernel::outputs; ++k) {
             const Rows<T>& rows = operands.outputs[k];
             rows.data[row * rows.stride + i] = narrow<T>(out[k]);

@@ -51,7 +51,7 @@ std::pair<Tensor, Tensor> rms_norm_backward(const Tensor& dy, const Tensor& dsum
 void run_elements(const char* name, kernels::ElementKernel on_host,
                   const kernels::ElementOperands& operands) {
   HostKernel kernel(name, operands.outputs.front().tensor);
-  kernels::ElementOperands twins;
+  kernels::ElementOperands twins{{}, {}, operands.numbers};
   for (const RowsOf& rows : operands.inputs) twins.inputs.push_back(kernel.reads(rows));
   for (const RowsOf& rows : operands.outputs) twins.outputs.push_back(kernel.writes(rows));
   kernel.issue([on_host, twins = std::move(twins)] { on_host(twins); });

@@ -75,6 +75,7 @@ TYPED_TEST(Kokkos, EachElementKernelHasTheBitsOfSse) {
   const auto of_table = [&](const RowFunctions<T>& table, auto kernel) {
     std::vector<T> out(most_element_operands * rows * width);
     ElementRows<T> operands{};
+    operands.numbers = {.alpha = 1.7, .limit = 2};
     for (int k = 0; k < most_element_operands; ++k) {
       operands.inputs[k] = {inputs[k].data(), width};
       operands.outputs[k] = {out.data() + k * rows * width, width};

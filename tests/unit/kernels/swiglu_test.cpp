@@ -65,5 +65,46 @@ TEST(Swiglu, RefusesWhatDoesNotFit) {
   EXPECT_THROW(swiglu(at::ones({2, 8}), at::ones({2, 7})), ContractViolation);
 }
 
+constexpr double alpha = 1.702, limit = 2;
+
+at::Tensor clamped(const std::vector<at::Tensor>& in) {
+  return clamped_gate(in[0], in[1], alpha, limit);
+}
+at::Tensor clamped_twin(const std::vector<at::Tensor>& in) {
+  const at::Tensor g = in[0].clamp_max(limit);
+  return (in[1].clamp(-limit, limit) + 1) * (g * at::sigmoid(alpha * g));
+}
+
+/// Some values on either side of the limits.
+TEST(ClampedGate, EqualsItsTwin) {
+  at::manual_seed(5);
+  for (const auto dtype : dtypes)
+    for (const std::int64_t width : {0, 1, 13, 96}) {
+      const at::Tensor gate = random({5, 9, width}, dtype, 3.0),
+                       up = random({9, 5, width}, dtype, 3.0);
+      expect_twins(clamped, clamped_twin, {gate, up.transpose(0, 1)});
+    }
+}
+
+TEST(ClampedGate, HasNoGradientBeyondItsLimits) {
+  const float inf = std::numeric_limits<float>::infinity();
+  const auto gate =
+      at::tensor({inf, 2.1F, 2.0F, 1.0F, 1.0F, -200.0F, std::nanf("")}, options()).requires_grad_();
+  const auto up =
+      at::tensor({1.0F, 1.0F, 1.0F, 2.1F, -inf, 1.0F, 1.0F}, options()).requires_grad_();
+  const auto y = clamped({gate, up});
+  torch::autograd::backward({y}, {at::ones_like(y)});
+  const at::Tensor of_gate = gate.grad().cpu(), of_up = up.grad().cpu();
+  for (const int i : {0, 1, 5}) EXPECT_EQ(of_gate[i].item<float>(), 0) << i;
+  for (const int i : {2, 3}) EXPECT_GT(of_gate[i].item<float>(), 1) << i;
+  for (const int i : {3, 4, 5}) EXPECT_EQ(of_up[i].item<float>(), 0) << i;
+  EXPECT_NEAR(y.detach()[4].item<float>(), -1 / (1 + std::exp(-alpha)), 1e-6);
+  EXPECT_TRUE(std::isnan(y.detach()[6].item<float>()));
+}
+
+TEST(ClampedGate, RefusesWhatDoesNotFit) {
+  EXPECT_THROW(clamped({at::ones({2, 8}), at::ones({2, 7})}), ContractViolation);
+}
+
 }  // namespace
 }  // namespace tessera::kernels::test
