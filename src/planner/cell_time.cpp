@@ -6,7 +6,9 @@
 #include <numeric>
 
 #include "cell_parts.hpp"
+#include "data_parallel_time.hpp"
 #include "kept_bytes.hpp"
+#include "shares.hpp"
 
 namespace tessera::planner {
 namespace {
@@ -100,7 +102,6 @@ void CellClock::host(CellTime& out, bool mixture) const {
     launches = {stack_.mixture_kernels.forward + local * stack_.expert_kernels.forward,
                 stack_.mixture_kernels.backward + local * stack_.expert_kernels.backward};
   }
-  const double forward = out.forward.total(), backward = out.backward();
   if (machine_.host) {  // the same cores start an operation and do it
     const HostRank& host = *machine_.host;
     const double operation =
@@ -109,8 +110,14 @@ void CellClock::host(CellTime& out, bool mixture) const {
     out.input[Category::host] += launches.backward * operation;
     return;
   }
-  out.forward[Category::host] += longer(forward, launches.forward * each) - forward;
-  out.input[Category::host] += longer(backward, launches.backward * each) - backward;
+  // The host runs ahead over the whole block, while the GPU adds gradients, too.
+  const double launched = (launches.forward + launches.backward) * each;
+  const double busy = out.forward.total() + out.backward() +
+                      sum_seconds(work_, machine_, stack_, params_of_block(work_, mixture));
+  const double behind = longer(busy, launched) - busy;
+  const double share = launches.forward / (launches.forward + launches.backward);
+  out.forward[Category::host] += behind * share;
+  out.input[Category::host] += behind * (1 - share);
 }
 
 CellTime CellClock::embedding() const {

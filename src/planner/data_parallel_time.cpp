@@ -53,14 +53,20 @@ Traffic traffic_of(const Workload& work, const Machine& machine, const Stack& st
   return out;
 }
 
+double sum_seconds(const Workload& work, const Machine& machine, const Stack& stack,
+                   const Params& params) {
+  const double summed = (summed_whole(work, work.fsdp) ? params.dense : 0) +
+                        (summed_whole(work, expert_shards_of(work)) ? params.experts : 0);
+  const double moved =
+      std::max(0.0, stack.sum_traffic_bytes - 4.0 / work.pipeline.microbatches_a_step());
+  return stream_seconds(machine, summed * moved);
+}
+
 Times fsdp_unit(const Workload& work, const Machine& machine, const Stack& stack,
                 const Params& params, const CellTime& time) {
   Times out;
   const double once_a_step = 1.0 / work.pipeline.microbatches_a_step();
-  const double summed = (summed_whole(work, work.fsdp) ? params.dense : 0) +
-                        (summed_whole(work, expert_shards_of(work)) ? params.experts : 0);
-  const double moved = std::max(0.0, stack.sum_traffic_bytes - 4 * once_a_step);
-  out[Category::copies] = stream_seconds(machine, summed * moved);
+  out[Category::copies] = sum_seconds(work, machine, stack, params);
   if (work.fsdp * work.replicate == 1) return out;
   const double gathers = work.reshard ? 1 : once_a_step;
   const double reductions = work.unsharded_gradients ? once_a_step : 1;

@@ -37,7 +37,7 @@ constexpr Bound kBounds[] = {
     {"maxtext", 10, 0.03, 0.05},
     {"megatron-bridge", 88, 0.06, 0.12},
     {"nemo", 69, 0.04, 0.10},
-    {"tessera", 11, 0.06, 0.08},
+    {"tessera", 14, 0.06, 0.11},
     {"torchtitan-compile", 8, 0.04, 0.10},
     {"torchtitan-eager", 2, 0.04, 0.04},
 
