@@ -71,13 +71,13 @@ part_d() {
 }
 
 part_e() {
-  local size=full mixture=moe
-  [ $device = cuda ] || size=tiny mixture=tiny-moe
+  local size=full tiny=''; [ $device = cuda ] || size=tiny tiny=tiny-
   measure speed.tessera 180 speed $size
   measure speed.float8 120 speed $size --model.converters quantize.linear.float8 --quantize.linear.float8.recipe_name rowwise \
     --quantize.linear.float8.filter_fqns output
   measure speed.trace 90 speed $size --profiling.enable_profiling --profiling.profile_freq 4
-  measure speed.moe 120 speed $mixture
+  measure speed.moe 120 speed ${tiny}moe
+  measure speed.gpt-oss 120 speed ${tiny}gpt-oss
   if [ $device = sim ]; then
     measure speed.torch.eager 20 python3 -m py_compile "$here/beside_pytorch.py"
     measure speed.torch.compile 20 python3 "$here/beside_pytorch.py" --help

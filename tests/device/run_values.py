@@ -18,7 +18,7 @@ def causal_share(config, seq):
     """Operations of a token with half of attention, over those with all of it."""
     dim, layers, heads, head = (config[k] for k in ("hidden_size", "num_hidden_layers", "num_attention_heads", "head_dim"))
     kv, vocab = config["num_key_value_heads"], config["vocab_size"]
-    hidden = config["moe_intermediate_size"] * config["num_experts_per_tok"] if "num_experts" in config else config["intermediate_size"]
+    hidden = config.get("moe_intermediate_size", config["intermediate_size"]) * config.get("num_experts_per_tok", 1)
     weights = layers * (dim * head * (2 * heads + 2 * kv) + 3 * dim * hidden + 2 * dim) + dim * vocab + dim
     attention = 6 * layers * heads * 2 * head * seq
     return (6 * weights + attention / 2) / (6 * weights + attention)
