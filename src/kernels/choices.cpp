@@ -42,7 +42,11 @@ struct RowsOfGroups final : Operation {
   std::vector<Tensor> backward(Kept& kept, std::vector<Tensor> gradients) override {
     const Tensor group_of = kept.saved()[0];
     const Tensor members = at::arange(groups_, group_of.options()).unsqueeze(1) == group_of;
-    return {kernels::matmul(members.to(gradients[0].scalar_type()), gradients[0]), {}};
+    const Tensor rows = gradients[0].contiguous();
+    const Tensor sums =
+        at::zeros({groups_, rows.size(1)}, rows.options().dtype(compute_type(rows)));
+    if (rows.size(0) > 0) kernels::mm_out(sums, members.to(rows.scalar_type()), rows);
+    return {sums.to(rows.scalar_type()), {}};
   }
 
  private:

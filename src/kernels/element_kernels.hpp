@@ -102,7 +102,7 @@ struct ClampedGateBackward {
                                const ElementNumbers& numbers) {
     const V dy = in[0], gate = in[1], up = in[2], zero{};
     const ClampedInputs<V> of(gate, up, numbers);
-    const V product = of.g * of.s, slope = of.s * fma(of.alpha * of.g, 1 - of.s, zero + 1);
+    const V product = of.g * of.s, slope = fma(of.alpha * product, 1 - of.s, of.s);
     const V of_up = up < -of.limit ? zero : dy * product;
     out[0] = gate > of.limit ? zero : dy * of.raised * slope;
     out[1] = up > of.limit ? zero : of_up;

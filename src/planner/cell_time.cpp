@@ -6,20 +6,13 @@
 #include <numeric>
 
 #include "cell_parts.hpp"
-#include "data_parallel_time.hpp"
 #include "kept_bytes.hpp"
-#include "shares.hpp"
 
 namespace tessera::planner {
-namespace {
 
-/// The longer of two, smoothly: a GPU and its host each wait for the other a little where they take
-/// about as long.
 double longer(double busy, double launches) {
   return std::pow(std::pow(busy, 4) + std::pow(launches, 4), 0.25);
 }
-
-}  // namespace
 
 const char* name_of(Category category) {
   constexpr std::array<const char*, kCategories> kNames{
@@ -110,14 +103,11 @@ void CellClock::host(CellTime& out, bool mixture) const {
     out.input[Category::host] += launches.backward * operation;
     return;
   }
-  // The host runs ahead over the whole block, while the GPU adds gradients, too.
-  const double launched = (launches.forward + launches.backward) * each;
-  const double busy = out.forward.total() + out.backward() +
-                      sum_seconds(work_, machine_, stack_, params_of_block(work_, mixture));
-  const double behind = longer(busy, launched) - busy;
-  const double share = launches.forward / (launches.forward + launches.backward);
-  out.forward[Category::host] += behind * share;
-  out.input[Category::host] += behind * (1 - share);
+  // What the host lags behind in forward, it catches up with in backward.
+  const double busy = out.forward.total() + out.backward();
+  const double behind = longer(busy, (launches.forward + launches.backward) * each) - busy;
+  out.forward[Category::host] += behind / 3;
+  out.input[Category::host] += behind * 2 / 3;
 }
 
 CellTime CellClock::embedding() const {

@@ -54,6 +54,10 @@ struct CellTime {
   CellTime& add(const CellTime& other, double factor = 1);
 };
 
+/// The longer of two, smoothly: a GPU and its host each wait for the other a little where they take
+/// about as long.
+double longer(double busy, double launches);
+
 /// Times of the cells of a workload. Keeps references to what it is given.
 class CellClock {
  public:

@@ -15,10 +15,6 @@ struct Traffic {
 Traffic traffic_of(const Workload& work, const Machine& machine, const Stack& stack,
                    const Params& params);
 
-/// Of a unit and a microbatch: whole gradients are added to those of the microbatches before.
-double sum_seconds(const Workload& work, const Machine& machine, const Stack& stack,
-                   const Params& params);
-
 /// FSDP: what a microbatch waits beyond the computation of a unit. `replicas`: sums over copies.
 Times fsdp_unit(const Workload& work, const Machine& machine, const Stack& stack,
                 const Params& params, const CellTime& time);

@@ -19,8 +19,9 @@ at::Tensor sum_of_choices(const at::Tensor& rows, const at::Tensor& places,
 
 /// y[r] = values[group_of[r]]. values [G, D] (f64, f32, bf16); group_of [R] int64, on their device.
 /// Differentiable in values: one product with zeros and ones adds up the gradients of a group, in a
-/// fixed order and in at least float32. On GPUs, index_select would add them in any order and in
-/// the type of values: a bfloat16 sum of equal rows no longer grows after 256 of them.
+/// fixed order and in at least float32, or TF32 where that is allowed. A number that is not finite
+/// makes its column NaN for all groups. On GPUs, index_select would add in any order and in the
+/// type of values: a bfloat16 sum of equal rows no longer grows after 256 of them.
 at::Tensor rows_of_groups(const at::Tensor& values, const at::Tensor& group_of);
 
 }  // namespace tessera::kernels

@@ -87,17 +87,22 @@ TEST(ClampedGate, EqualsItsTwin) {
 }
 
 TEST(ClampedGate, HasNoGradientBeyondItsLimits) {
-  const float inf = std::numeric_limits<float>::infinity();
+  const float inf = std::numeric_limits<float>::infinity(),
+              most = std::numeric_limits<float>::max(), nan = std::nanf("");
   const auto gate =
-      at::tensor({inf, 2.1F, 2.0F, 1.0F, 1.0F, -200.0F, std::nanf("")}, options()).requires_grad_();
+      at::tensor({inf, 2.1F, 2.0F, 1.0F, 1.0F, -200.0F, nan, 1.0F, -most, 1.0F}, options())
+          .requires_grad_();
   const auto up =
-      at::tensor({1.0F, 1.0F, 1.0F, 2.1F, -inf, 1.0F, 1.0F}, options()).requires_grad_();
+      at::tensor({1.0F, 1.0F, 2.0F, 2.1F, -inf, 1.0F, 1.0F, nan, 1.0F, -2.0F}, options())
+          .requires_grad_();
   const auto y = clamped({gate, up});
   torch::autograd::backward({y}, {at::ones_like(y)});
   const at::Tensor of_gate = gate.grad().cpu(), of_up = up.grad().cpu();
-  for (const int i : {0, 1, 5}) EXPECT_EQ(of_gate[i].item<float>(), 0) << i;
+  for (const int i : {0, 1, 5, 8}) EXPECT_EQ(of_gate[i].item<float>(), 0) << i;
   for (const int i : {2, 3}) EXPECT_GT(of_gate[i].item<float>(), 1) << i;
-  for (const int i : {3, 4, 5}) EXPECT_EQ(of_up[i].item<float>(), 0) << i;
+  for (const int i : {3, 4, 5, 8}) EXPECT_EQ(of_up[i].item<float>(), 0) << i;
+  for (const int i : {2, 9}) EXPECT_GT(of_up[i].item<float>(), 0.8) << i;
+  for (const int i : {6, 7}) EXPECT_TRUE(std::isnan(of_gate[i].item<float>())) << i;
   EXPECT_NEAR(y.detach()[4].item<float>(), -1 / (1 + std::exp(-alpha)), 1e-6);
   EXPECT_TRUE(std::isnan(y.detach()[6].item<float>()));
 }

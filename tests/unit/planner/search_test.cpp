@@ -10,6 +10,7 @@
 #include <set>
 #include <tuple>
 
+#include "step_bound.hpp"
 #include "unit/planner/planned_job.hpp"
 
 namespace tessera::planner {
@@ -50,6 +51,25 @@ TEST_P(EachJob, TheBestAreThoseOfAllVariants) {
     EXPECT_TRUE(found.best[i].price.fits);
     EXPECT_TRUE(meshes.insert(degrees_of(found.best[i].variant)).second);
   }
+}
+
+TEST_P(EachJob, BoundsAreNotAbovePrices) {
+  const PlannedJob job(GetParam());
+  int count = 0;
+  each_legal(job.space, [&](const Variant& variant) {
+    if (count++ % 5 != 0) return;
+    Variant cells = variant;
+    for (const Knob knob : {Knob::pp, Knob::replicate}) cells[knob] = 1;
+    for (const Knob knob : {Knob::schedule, Knob::reshard, Knob::accumulate})
+      cells[knob] = job.space.own()[knob];
+    const StepBound bound(job.space.without_lists(cells), job.machine, job.stack);
+    const Workload work = job.space.without_lists(variant);
+    const schedule::Traits* schedule = job.space.schedule_of(variant);
+    const bool splits = work.pipeline.lists || !schedule || schedule->splits_backward;
+    EXPECT_LE(bound.seconds(work, shapes_of(work.pipeline), splits),
+              price(job.space.workload(variant), job.machine, job.stack).step_seconds);
+  });
+  EXPECT_GT(count, 100);
 }
 
 TEST_P(EachJob, VariantsCostWhatTheirJobsCost) {
@@ -93,6 +113,14 @@ INSTANTIATE_TEST_SUITE_P(
                             "h100-700w",
                             0,
                             "megatron-bridge"},
+                    JobCase{"FewTokens",
+                            8,
+                            {"--model.flavor", "1B", "--training.local_batch_size", "1",
+                             "--training.seq_len", "256", "--training.global_batch_size", "64"}},
+                    JobCase{"MixtureOfFewTokens",
+                            8,
+                            {"--model.name", "qwen3", "--model.flavor", "30B-A3B",
+                             "--training.local_batch_size", "1", "--training.seq_len", "512"}},
                     JobCase{"Mixture",
                             8,
                             {"--model.name", "deepseek_v3", "--model.flavor", "16B",
