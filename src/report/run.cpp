@@ -8,6 +8,7 @@
 #include <limits>
 #include <nlohmann/json.hpp>
 #include <optional>
+#include <stdexcept>
 
 #include "tessera/base/error.hpp"
 #include "tessera/base/json.hpp"
@@ -24,12 +25,23 @@ namespace {
 namespace fs = std::filesystem;
 using metrics::StepRecord;
 
+/// The whole number at `key`, within the type of `fallback`, which is taken where there is none.
+/// Throws json::exception, or std::out_of_range.
+template <class Number>
+Number whole(const nlohmann::json& json, const char* key, Number fallback) {
+  const auto found = json.find(key);
+  if (found == json.end()) return fallback;
+  const auto number = found->get_ref<const std::int64_t&>();
+  if (number < 0 || number > std::numeric_limits<Number>::max()) throw std::out_of_range(key);
+  return static_cast<Number>(number);
+}
+
 metrics::Attempt attempt_of(const nlohmann::json& json) {
   metrics::Attempt attempt;
   attempt.id = json.value("id", "");
   attempt.started = json.value("started", "");
-  attempt.first_step = json.value("first_step", std::int64_t{1});
-  attempt.ranks = json.value("ranks", 1);
+  attempt.first_step = whole(json, "first_step", std::int64_t{1});
+  attempt.ranks = whole(json, "ranks", 1);
   attempt.mesh = json.value("mesh", "");
   attempt.hosts = json.value("hosts", std::vector<std::string>());
   attempt.command_line = json.value("command_line", std::vector<std::string>());
@@ -44,14 +56,19 @@ std::vector<metrics::Attempt> read_attempts(const fs::path& file) {
   const auto text = read_text(file);
   if (!text) return {};
   const nlohmann::json json = parse_json(*text);
+  const auto refuse = [&] {
+    fail(ExitCode::data,
+         "{} is not the JSON of a run; remove it to go without the list of attempts",
+         file.string());
+  };
   std::vector<metrics::Attempt> attempts;
   try {
     for (const nlohmann::json& attempt : json.at("attempts"))
       attempts.push_back(attempt_of(attempt));
   } catch (const nlohmann::json::exception&) {
-    fail(ExitCode::data,
-         "{} is not the JSON of a run; remove it to go without the list of attempts",
-         file.string());
+    refuse();
+  } catch (const std::out_of_range&) {
+    refuse();
   }
   return attempts;
 }

@@ -110,7 +110,9 @@ TEST(ReadRun, RefusesWhatIsNoRun) {
   EXPECT_THAT(message(folder / "none"),
               testing::AllOf(testing::StartsWith("2 "), testing::HasSubstr("is not a folder")));
   for (const char* damaged :
-       {"", "{", "[]", "{\"attempts\": 3}", "{\"attempts\": [{\"ranks\": \"x\"}]}"}) {
+       {"", "{", "[]", "{\"attempts\": 3}", "{\"attempts\": [{\"ranks\": \"x\"}]}",
+        "{\"attempts\": [{\"ranks\": 8e200}]}", "{\"attempts\": [{\"ranks\": 4294967298}]}",
+        "{\"attempts\": [{\"first_step\": 1.5}]}", "{\"attempts\": [{\"first_step\": -1}]}"}) {
     put(folder / "run.json", damaged);
     EXPECT_THAT(message(folder / ""), testing::HasSubstr("run.json is not the JSON of a run"))
         << damaged;
