@@ -14,6 +14,10 @@ double longer(double busy, double launches) {
   return std::pow(std::pow(busy, 4) + std::pow(launches, 4), 0.25);
 }
 
+double launches_within(double whole, double busy) {
+  return std::pow(std::max(0.0, std::pow(whole, 4) - std::pow(busy, 4)), 0.25);
+}
+
 const char* name_of(Category category) {
   constexpr std::array<const char*, kCategories> kNames{
       "gemm",    "grouped gemm", "attention", "memory-bound", "casts", "loss",

@@ -57,6 +57,8 @@ struct CellTime {
 /// The longer of two, smoothly: a GPU and its host each wait for the other a little where they take
 /// about as long.
 double longer(double busy, double launches);
+/// The launches of which longer(busy, launches) is `whole`.
+double launches_within(double whole, double busy);
 
 /// Times of the cells of a workload. Keeps references to what it is given.
 class CellClock {

@@ -44,8 +44,7 @@ double caught_up(const Machine& machine, const CellTime& time, double sums) {
   if (machine.host) return 0;
   const double whole = time.forward.total() + time.backward();
   const double busy = whole - time.forward[Category::host] - time.input[Category::host];
-  const double launches = std::pow(std::max(0.0, std::pow(whole, 4) - std::pow(busy, 4)), 0.25);
-  return longer(busy + sums, launches) - whole - sums;
+  return longer(busy + sums, launches_within(whole, busy)) - whole - sums;
 }
 
 }  // namespace

@@ -8,10 +8,10 @@
 #include <limits>
 #include <nlohmann/json.hpp>
 #include <optional>
-#include <stdexcept>
 
 #include "tessera/base/error.hpp"
 #include "tessera/base/json.hpp"
+#include "tessera/base/json_reader.hpp"
 #include "tessera/base/text_file.hpp"
 #include "tessera/config/option_table.hpp"
 #include "tessera/config/resolve.hpp"
@@ -25,23 +25,15 @@ namespace {
 namespace fs = std::filesystem;
 using metrics::StepRecord;
 
-/// The whole number at `key`, within the type of `fallback`, which is taken where there is none.
-/// Throws json::exception, or std::out_of_range.
-template <class Number>
-Number whole(const nlohmann::json& json, const char* key, Number fallback) {
-  const auto found = json.find(key);
-  if (found == json.end()) return fallback;
-  const auto number = found->get_ref<const std::int64_t&>();
-  if (number < 0 || number > std::numeric_limits<Number>::max()) throw std::out_of_range(key);
-  return static_cast<Number>(number);
-}
-
-metrics::Attempt attempt_of(const nlohmann::json& json) {
+metrics::Attempt attempt_of(const nlohmann::json& json, const TextSource& source) {
+  const auto whole = [&](const char* key, std::int64_t if_absent, std::int64_t most) {
+    return json.contains(key) ? JsonNode(json, source)[key].integer(0, most) : if_absent;
+  };
   metrics::Attempt attempt;
   attempt.id = json.value("id", "");
   attempt.started = json.value("started", "");
-  attempt.first_step = whole(json, "first_step", std::int64_t{1});
-  attempt.ranks = whole(json, "ranks", 1);
+  attempt.first_step = whole("first_step", 1, std::numeric_limits<std::int64_t>::max());
+  attempt.ranks = static_cast<int>(whole("ranks", 1, std::numeric_limits<int>::max()));
   attempt.mesh = json.value("mesh", "");
   attempt.hosts = json.value("hosts", std::vector<std::string>());
   attempt.command_line = json.value("command_line", std::vector<std::string>());
@@ -64,10 +56,10 @@ std::vector<metrics::Attempt> read_attempts(const fs::path& file) {
   std::vector<metrics::Attempt> attempts;
   try {
     for (const nlohmann::json& attempt : json.at("attempts"))
-      attempts.push_back(attempt_of(attempt));
+      attempts.push_back(attempt_of(attempt, {file, ExitCode::data}));
   } catch (const nlohmann::json::exception&) {
     refuse();
-  } catch (const std::out_of_range&) {
+  } catch (const Error&) {
     refuse();
   }
   return attempts;
