@@ -24,9 +24,13 @@ ordered_json json_of(const RunFigures& figures) {
           {"parts_seconds", parts}};
 }
 
+/// A whole number that is not negative. get() would convert others, such as 1e300, as well.
+std::int64_t count_in(const ordered_json& json, const char* key) {
+  return static_cast<std::int64_t>(json.at(key).get_ref<const ordered_json::number_unsigned_t&>());
+}
+
 RunFigures figures_in(const ordered_json& json) {
-  RunFigures figures{
-      json.at("step_seconds").get<double>(), json.at("memory_bytes").get<std::int64_t>(), {}};
+  RunFigures figures{json.at("step_seconds").get<double>(), count_in(json, "memory_bytes"), {}};
   for (const auto& [name, seconds] : json.at("parts_seconds").items())
     figures.parts.emplace_back(name, seconds.get<double>());
   return figures;
@@ -52,7 +56,7 @@ std::optional<Prediction> read_prediction(const std::filesystem::path& folder) {
   const ordered_json json = parse_ordered_json(*text);
   try {
     return Prediction{json.at("machine").get<std::string>(), figures_in(json.at("predicted")),
-                      figures_in(json.at("measured")), json.at("vocabulary").get<std::int64_t>()};
+                      figures_in(json.at("measured")), count_in(json, "vocabulary")};
   } catch (const nlohmann::json::exception&) {
     fail(ExitCode::data, "{} is not the JSON of a prediction; remove it to go without",
          file.string());

@@ -5,6 +5,7 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <cmath>
 #include <filesystem>
 
 #include "tessera/base/error.hpp"
@@ -18,10 +19,16 @@ namespace fs = std::filesystem;
 using config::TomlEntry;
 
 double number_in(const FactsFile& facts, const TomlEntry& entry, const config::TomlNode& node) {
+  double number = 0;
   if (const auto* whole = std::get_if<std::int64_t>(&node.value))
-    return static_cast<double>(*whole);
-  if (const auto* real = std::get_if<double>(&node.value)) return *real;
-  facts.refuse(entry, "must be a number");
+    number = static_cast<double>(*whole);
+  else if (const auto* real = std::get_if<double>(&node.value))
+    number = *real;
+  else
+    facts.refuse(entry, "must be a number");
+  if (number < 0) facts.refuse(entry, "must not be negative");
+  if (!std::isfinite(number)) facts.refuse(entry, "must be finite");
+  return number;
 }
 
 }  // namespace
@@ -53,9 +60,7 @@ const config::TomlTable& FactsFile::table(const TomlEntry& entry) const {
 }
 
 double FactsFile::number(const TomlEntry& entry) const {
-  const double value = number_in(*this, entry, entry.node);
-  if (value < 0) refuse(entry, "must not be negative");
-  return value;
+  return number_in(*this, entry, entry.node);
 }
 
 bool FactsFile::truth(const TomlEntry& entry) const {

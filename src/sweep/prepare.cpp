@@ -64,9 +64,11 @@ std::string conflict(const Sweep& sweep, const Point& point) {
   if (!before.is_object() || !before.contains("flags") ||
       before["flags"] == ordered_json(flags(sweep, point)))
     return "";
+  std::vector<std::string> then;
+  for (const ordered_json& flag : before["flags"])
+    then.push_back(flag.is_string() ? flag.get<std::string>() : json_text(flag));
   return fmt::format("\n  {} ran with {}, and now has {}", point_name(point.number),
-                     shell_words(before["flags"].get<std::vector<std::string>>()),
-                     shell_words(flags(sweep, point)));
+                     shell_words(then), shell_words(flags(sweep, point)));
 }
 
 void refuse_conflicts(const Sweep& sweep, const std::vector<Point>& points) {

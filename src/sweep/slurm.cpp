@@ -11,13 +11,14 @@
 #include <algorithm>
 #include <array>
 #include <cstdlib>
+#include <limits>
 #include <memory>
 #include <nlohmann/json.hpp>
 #include <sstream>
 
 #include "point_files.hpp"
 #include "tessera/base/error.hpp"
-#include "tessera/base/json.hpp"
+#include "tessera/base/json_reader.hpp"
 #include "tessera/base/shell_words.hpp"
 #include "tessera/base/text_file.hpp"
 
@@ -25,7 +26,6 @@ namespace tessera::sweep {
 namespace {
 
 namespace fs = std::filesystem;
-using nlohmann::ordered_json;
 
 struct Answer {
   int code = 0;
@@ -67,22 +67,30 @@ std::optional<std::map<std::string, std::string>> queue() {
   return tasks;
 }
 
-/// Which task runs a point, by the point's number; of several submissions the last.
+/// Adds which task runs each point of a submission. sbatch has not answered one without a note.
+void add_tasks(const fs::path& file, std::map<int, std::string>& tasks) {
+  constexpr int kMost = std::numeric_limits<int>::max();
+  const auto text = read_text(file);
+  if (!text) return;
+  const TextSource source{file, ExitCode::data};
+  const nlohmann::json json = parse_json(*text, source);
+  const JsonNode note(json, source), points = note["points"];
+  const std::string& job = note["job"].string();
+  const auto per_task = static_cast<std::size_t>(note["per_task"].integer(1, kMost));
+  points.array();
+  for (std::size_t i = 0; i < points.size(); ++i)
+    tasks[static_cast<int>(points[i].integer(1, kMost))] =
+        fmt::format("{}_{}", job, i / per_task + 1);
+}
+
+/// Which task runs a point, by the point's number; of several submissions the last. Throws
+/// Error(data) for a note that is damaged.
 std::map<int, std::string> tasks_of(const fs::path& sweep_folder) {
   std::map<int, std::string> tasks;
   for (int number = 1;; ++number) {
     const fs::path folder = sweep_folder / "submissions" / std::to_string(number);
     if (!fs::exists(folder)) return tasks;
-    const ordered_json note =
-        parse_ordered_json(read_text(folder / "submission.json").value_or(""));
-    if (!note.is_object() || !note.contains("job") || !note.contains("per_task") ||
-        !note.contains("points"))
-      continue;
-    const int per_task = std::max(1, note["per_task"].get<int>());
-    int index = 0;
-    for (const ordered_json& point : note["points"])
-      tasks[point.get<int>()] =
-          fmt::format("{}_{}", note["job"].get<std::string>(), index++ / per_task + 1);
+    add_tasks(folder / "submission.json", tasks);
   }
 }
 

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <array>
 #include <chrono>
+#include <limits>
 #include <nlohmann/json.hpp>
 
 #include "point_files.hpp"
@@ -35,6 +36,11 @@ bool alive(const fs::path& folder) {
       });
 }
 
+/// A whole number in [least, most], which a conversion would cut off otherwise.
+bool is_whole(const ordered_json& value, std::int64_t least, std::int64_t most) {
+  return value.is_number_integer() && value >= least && value <= most;
+}
+
 /// Reads the steps reached and skipped from the last whole line of metrics.jsonl; leaves 0 where it
 /// does not say.
 void read_last_step(PointStatus& point) {
@@ -42,7 +48,7 @@ void read_last_step(PointStatus& point) {
   text.resize(text.rfind('\n') == text.npos ? 0 : text.rfind('\n'));
   const ordered_json line = parse_ordered_json(std::string_view(text).substr(text.rfind('\n') + 1));
   if (!line.is_object()) return;
-  if (line.contains("step") && line["step"].is_number_integer())
+  if (line.contains("step") && is_whole(line["step"], 0, std::numeric_limits<std::int64_t>::max()))
     point.step = line["step"].get<std::int64_t>();
   if (line.contains("skipped_steps") && line["skipped_steps"].is_number())
     point.skipped =
@@ -52,14 +58,17 @@ void read_last_step(PointStatus& point) {
 void read_point_file(PointStatus& point) {
   const fs::path file = point.folder / kPointFile;
   const ordered_json text = parse_ordered_json(read_text(file).value_or(""));
-  require(text.is_object() && text.contains("point") && text["point"].is_number_integer() &&
-              text.contains("values") && text["values"].is_object() && text.contains("steps") &&
-              text["steps"].is_number_integer(),
+  const auto member = [&](const char* key) {
+    return text.is_object() && text.contains(key) ? text[key] : ordered_json();
+  };
+  const ordered_json number = member("point"), values = member("values"), steps = member("steps");
+  require(is_whole(number, 1, std::numeric_limits<int>::max()) &&
+              is_whole(steps, 0, std::numeric_limits<std::int64_t>::max()) && values.is_object(),
           ExitCode::data, "{} is damaged; remove it, and run the sweep again to write a new one",
           file.string());
-  point.number = text["point"].get<int>();
-  point.steps = text["steps"].get<std::int64_t>();
-  for (const auto& [key, value] : text["values"].items())
+  point.number = number.get<int>();
+  point.steps = steps.get<std::int64_t>();
+  for (const auto& [key, value] : values.items())
     point.values.emplace_back(key, value.is_number()   ? Cell{value.get<double>()}
                                    : value.is_string() ? Cell{value.get<std::string>()}
                                                        : Cell{json_text(value)});

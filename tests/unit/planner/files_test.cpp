@@ -47,6 +47,14 @@ TEST(Files, AMistakeIsNamedWithItsLine) {
   folder.file("s.toml", "[constants]\ngemm = \"high\"\n");
   EXPECT_THAT(error_of(ExitCode::usage, [&] { load_stack((folder / "s.toml").string()); }),
               AllOf(HasSubstr("s.toml:2"), HasSubstr("must be a number")));
+  for (const auto& [line, problem] : std::vector<std::pair<const char*, const char*>>{
+           {"[constants]\ngemm = nan\n", "must be finite"},
+           {"[constants]\ngemm = -1\n", "must not be negative"},
+           {"[facts]\nkernels = [3, -1]\n", "must not be negative"}}) {
+    folder.file("s.toml", line);
+    EXPECT_THAT(error_of(ExitCode::usage, [&] { load_stack((folder / "s.toml").string()); }),
+                AllOf(HasSubstr("s.toml:2"), HasSubstr(problem)));
+  }
   folder.file("t.toml", "inherits = \"" + (folder / "t.toml").string() + "\"\n");
   EXPECT_THAT(error_of(ExitCode::usage, [&] { load_stack((folder / "t.toml").string()); }),
               HasSubstr("inherits from itself"));

@@ -194,9 +194,13 @@ TEST_F(Run, AddingPointsLeavesThoseThatHaveRun) {
 TEST_F(Run, NamesADamagedPointFile) {
   const Sweep s = four();
   prepare(s, points(s));
-  folder_.file("out/point-0002/point.json", "{\"point\": \"two\"}");
-  const std::string error = error_of(ExitCode::data, [&] { read_statuses(out()); });
-  EXPECT_THAT(error, HasSubstr("point-0002/point.json is damaged"));
+  for (const char* text : {R"({"point": "two"})", R"({"point": 0, "steps": 4, "values": {}})",
+                           R"({"point": 8589934592, "steps": 4, "values": {}})",
+                           R"({"point": 2, "steps": -1, "values": {}})"}) {
+    folder_.file("out/point-0002/point.json", text);
+    const std::string error = error_of(ExitCode::data, [&] { read_statuses(out()); });
+    EXPECT_THAT(error, HasSubstr("point-0002/point.json is damaged")) << text;
+  }
 }
 
 }  // namespace

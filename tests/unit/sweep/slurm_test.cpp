@@ -3,6 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "support/error_of.hpp"
 #include "support/temporary_folder.hpp"
 #include "sweep_files.hpp"
 #include "tessera/sweep/slurm.hpp"
@@ -10,6 +11,7 @@
 namespace tessera::sweep {
 namespace {
 
+using tessera::test::error_of;
 using tessera::test::TemporaryFolder;
 using test::sweep_of;
 using testing::AllOf;
@@ -65,6 +67,22 @@ TEST(Slurm, EachSubmissionHasAFolderOfItsOwn) {
   EXPECT_EQ(next_submission(folder.path()), folder.path() / "submissions" / "1");
   folder.file("submissions/1/x", "");
   EXPECT_EQ(next_submission(folder.path()), folder.path() / "submissions" / "2");
+}
+
+TEST(Slurm, NamesWhatIsDamagedInASubmission) {
+  for (const auto& [text, problem] : std::vector<std::pair<const char*, const char*>>{
+           {"{\"job\": 7, \"per_task\": 1, \"points\": [1]}", "job: "},
+           {"{\"job\": \"7\", \"per_task\": 0, \"points\": [1]}", "per_task: "},
+           {"{\"job\": \"7\", \"per_task\": 1, \"points\": [1, 1e80]}", "points[1]: "},
+           {"{\"job\": \"7\", \"per_task\": 1}", "points: "},
+           {"{\"job\"", "submission.json"}}) {
+    const TemporaryFolder folder;
+    folder.file("submissions/1/submission.json", text);
+    std::vector<PointStatus> none;
+    EXPECT_THAT(error_of(ExitCode::data, [&] { add_queue_states(folder.path(), none); }),
+                AllOf(HasSubstr("submissions/1/submission.json"), HasSubstr(problem)))
+        << text;
+  }
 }
 
 TEST(Slurm, StatusDoesWithoutSlurm) {
