@@ -12,6 +12,7 @@
 
 #include "choices.hpp"
 #include "element_kernels.hpp"
+#include "embedding.hpp"
 #include "row_types.hpp"
 #include "tessera/kernels/attention_part.hpp"
 #include "tessera/kernels/cross_entropy.hpp"
@@ -101,6 +102,9 @@ struct Backend {
   void (*copy_columns)(const at::Tensor& matrix, std::span<const at::Tensor> parts);
   void (*copy_runs)(const at::Tensor& into, std::span<const at::Tensor> tensors);
   void (*add_runs)(const at::Tensor& into, std::span<const at::Tensor> tensors);
+  /// See embedding.hpp.
+  Embedding* embedding;
+  EmbeddingBackward* embedding_backward;
   /// See choices.hpp.
   ChoiceSum* sum_of_choices;
   ChoiceSumBackward* sum_of_choices_backward;

@@ -97,6 +97,14 @@ inline Float8Both float8_both(const at::Tensor& x, DType type) {
           first_column};
 }
 
+inline at::Tensor embedding_rows(const at::Tensor& table, const at::Tensor& tokens) {
+  return at::empty({tokens.numel(), table.size(1)}, table.options());
+}
+/// Zeros, where no row has a token.
+inline at::Tensor table_gradient(const at::Tensor& gradient, VocabularyRows of) {
+  return at::zeros({of.rows, gradient.size(1)}, gradient.options());
+}
+
 inline at::Tensor choice_sums(const at::Tensor& rows, const at::Tensor& places) {
   return at::empty({places.size(0), rows.size(1)}, rows.options());
 }

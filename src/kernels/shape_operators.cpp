@@ -23,11 +23,6 @@ Tensor index_select(const Tensor& x, std::int64_t dim, const Tensor& index) {
   return at::empty(sizes, x.options());
 }
 
-Tensor embedding_dense_backward(const Tensor& gradient, const Tensor&, c10::SymInt rows,
-                                c10::SymInt, bool) {
-  return at::empty({rows.expect_int(), gradient.size(-1)}, gradient.options());
-}
-
 Tensor repeat_interleave(const Tensor& counts, std::optional<c10::SymInt> size) {
   TESSERA_EXPECT(size.has_value(), "the size of repeated values is not known");
   return at::empty({size->expect_int()}, counts.options());
@@ -99,7 +94,6 @@ void install_shape_operators() {
                                           __FILE__, __LINE__);
     operators.impl("abs.out", &shape_of::of_each);
     operators.impl("addmm.dtype_out", &shape_of::addmm_out);
-    operators.impl("embedding_dense_backward", &shape_of::embedding_dense_backward);
     operators.impl("_flash_attention_backward", &shape_of::flash_attention_backward);
     operators.impl("_flash_attention_forward", &shape_of::flash_attention);
     operators.impl("_grouped_mm", &shape_of::grouped_mm);

@@ -52,6 +52,10 @@ const Backend shape_table{
     .copy_columns = [](const at::Tensor&, std::span<const at::Tensor>) {},
     .copy_runs = [](const at::Tensor&, std::span<const at::Tensor>) {},
     .add_runs = [](const at::Tensor&, std::span<const at::Tensor>) {},
+    .embedding = [](const at::Tensor& table, const at::Tensor& tokens,
+                    std::int64_t) { return device::embedding_rows(table, tokens); },
+    .embedding_backward = [](const at::Tensor& gradient, const SortedTokens&,
+                             VocabularyRows of) { return device::table_gradient(gradient, of); },
     .sum_of_choices = [](const at::Tensor& rows, const at::Tensor& places,
                          const at::Tensor&) { return device::choice_sums(rows, places); },
     .sum_of_choices_backward =

@@ -2,21 +2,20 @@
 #include "cell_functions.hpp"
 
 #include "tessera/base/error.hpp"
+#include "tessera/kernels/embedding.hpp"
 #include "tessera/kernels/rms_norm.hpp"
 #include "tessera/kernels/swiglu.hpp"
 #include "tessera/model/model.hpp"
-#include "vocabulary_embedding.hpp"
 
 namespace tessera::model {
 namespace {
 
 using at::Tensor;
 
-CellFunction embedding(std::int64_t vocab) {
-  return [vocab](Flow& flow, const CellContext& context) {
+CellFunction embedding() {
+  return [](Flow& flow, const CellContext& context) {
     const Weight& table = context.weights[0];
-    flow[Slot::x] =
-        vocabulary_embedding(flow.take(Slot::tokens), table, table.value.size(0) == vocab);
+    flow[Slot::x] = kernels::embedding(table.value, flow.take(Slot::tokens), table.row_begin);
   };
 }
 
@@ -69,7 +68,7 @@ CellFunctions CellMaker::functions_of(const CellSpec& cell) const {
 CellFunction CellMaker::forward_of(const CellSpec& cell) const {
   switch (cell.kind) {
     case CellKind::embedding:
-      return embedding(shape_.vocab);
+      return embedding();
     case CellKind::norm:
       return norm(shape_.norm_eps, Slot::h);
     case CellKind::mixture_norm:

@@ -15,6 +15,7 @@
 #include "tessera/kernels/adamw.hpp"
 #include "tessera/kernels/choices.hpp"
 #include "tessera/kernels/cross_entropy.hpp"
+#include "tessera/kernels/embedding.hpp"
 #include "tessera/kernels/joined.hpp"
 #include "tessera/kernels/operation.hpp"
 #include "tessera/kernels/rms_norm.hpp"
@@ -158,6 +159,20 @@ void choices(Bench& bench) {
             }));
 }
 
+/// Tokens of a text, of which few are frequent, and the table of a vocabulary of as many rows. The
+/// gradients' sums sort the tokens first.
+void embeddings(Bench& bench) {
+  const std::int64_t tokens = std::max<std::int64_t>(1, 2 * bench.elements / 4096);
+  const Tensor table = bench.values({tokens, 4096}, at::kBFloat16).requires_grad_();
+  const Tensor dy = bench.values({tokens, 4096}, at::kBFloat16);
+  const Tensor text = at::randn({tokens}, at::TensorOptions(at::kDouble)).square().mul(tokens / 16);
+  const Tensor ids = text.to(at::kLong).clamp_max(tokens - 1).to(bench.device);
+  const auto bytes = static_cast<double>(table.nbytes());
+  bench.row("embedding bf16 forward", 2 * bytes, [=] { kernels::embedding(table.detach(), ids); });
+  bench.row("embedding bf16 both", 4 * bytes,
+            both({table}, dy, [=] { return kernels::embedding(table, ids); }));
+}
+
 void rotations(Bench& bench) {
   const std::int64_t positions = std::max<std::int64_t>(1, 2 * bench.elements / (32 * 128));
   const auto tables = kernels::rope_tables(positions, 128, 5e5, {}, at::kFloat);
@@ -214,8 +229,8 @@ int main(int argc, char** argv) {
   Bench bench{device.is_cuda() ? train::take_device(0) : device,
               static_cast<std::int64_t>(mebibytes * 262144), 5,
               test::wanted_device() == "sim" ? 0 : 0.05};
-  for (const auto& part :
-       {plain, gradient_sums, optimizer, norms, activations, choices, rotations, losses, roundings})
+  for (const auto& part : {plain, gradient_sums, optimizer, norms, activations, choices, embeddings,
+                           rotations, losses, roundings})
     part(bench);
   return 0;
 }

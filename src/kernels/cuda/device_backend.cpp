@@ -269,6 +269,8 @@ const Backend device_table{
     .copy_columns = &copy_columns,
     .copy_runs = &copy_runs,
     .add_runs = &add_runs,
+    .embedding = &device::embedding,
+    .embedding_backward = &device::embedding_backward,
     .sum_of_choices = &device::sum_of_choices,
     .sum_of_choices_backward = &device::sum_of_choices_backward,
     .attends_in_bands = &device::attends_in_bands,

@@ -47,6 +47,15 @@ struct ChoiceGradients {
   Compute<T>* of_weights;  ///< null without weights
 };
 
+/// `tokens` rows of a part of a vocabulary.
+struct TableRows {
+  std::int64_t tokens, rows, width, row_begin;
+};
+/// As SortedTokens of embedding.hpp.
+struct TokenOrder {
+  const std::int64_t *tokens, *places;
+};
+
 /// Throws Error(environment) with CUDA's words when `kernel` could not be started. Called after
 /// each launch.
 void check_launch(const char* kernel);
@@ -119,6 +128,14 @@ void copy_rows(std::span<const RowsCopy> copies, std::int64_t rows, cudaStream_t
 /// The same, added to what is there.
 template <class T>
 void add_rows(std::span<const RowsCopy> copies, std::int64_t rows, cudaStream_t stream);
+/// See embedding.hpp; made [tokens, width].
+template <class T>
+void embedding(const T* table, const std::int64_t* tokens, TableRows of, T* made,
+               cudaStream_t stream);
+/// made [rows, width] begins as 0.
+template <class T>
+void embedding_backward(const T* gradient, const TokenOrder& order, TableRows of, T* made,
+                        cudaStream_t stream);
 /// See choices.hpp; sums [tokens, width].
 template <class T>
 void sum_of_choices(const ChoiceRows<T>& of, T* sums, cudaStream_t stream);

@@ -176,6 +176,8 @@ const Backend host_backend{
     .copy_columns = &split_columns,
     .copy_runs = &cut_runs,
     .add_runs = &sum_runs,
+    .embedding = &host::embedding,
+    .embedding_backward = &host::embedding_backward,
     .sum_of_choices = &by_operators::sum_of_choices,
     .sum_of_choices_backward = &by_operators::sum_of_choices_backward,
     .attends_in_bands = nullptr,

@@ -176,7 +176,10 @@ class Call {
 
   torch::jit::Stack run_at_once() {
     torch::jit::Stack host_results;
-    task_.work = [&] { host_results = call(op_, arguments_); };
+    task_.work = [&] {
+      refuse_repeated_adds(schema_, arguments_);
+      host_results = call(op_, arguments_);
+    };
     run_operator(task_);
     for (const at::Tensor& tensor : grown_) fill(tensor, twins_.of(tensor));
     torch::jit::Stack results;

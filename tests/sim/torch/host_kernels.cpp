@@ -141,6 +141,27 @@ void add_runs(const Tensor& into, std::span<const Tensor> tensors) {
   kernel.issue([into = kernel.writes(into), twins] { host_backend.add_runs(into, twins); });
 }
 
+Tensor embedding(const Tensor& table, const Tensor& tokens, std::int64_t row_begin) {
+  const Tensor made = kernels::device::embedding_rows(table, tokens);
+  HostKernel kernel("embedding", table);
+  kernel.issue([table = kernel.reads(table), tokens = kernel.reads(tokens), row_begin,
+                made = kernel.writes(made)] {
+    made.copy_(host_backend.embedding(table, tokens, row_begin));
+  });
+  return made;
+}
+
+Tensor embedding_backward(const Tensor& gradient, const kernels::SortedTokens& sorted,
+                          kernels::VocabularyRows of) {
+  const Tensor made = kernels::device::table_gradient(gradient, of);
+  HostKernel kernel("embedding_backward", gradient);
+  kernel.issue([gradient = kernel.reads(gradient), tokens = kernel.reads(sorted.tokens),
+                places = kernel.reads(sorted.places), of, made = kernel.writes(made)] {
+    made.copy_(host_backend.embedding_backward(gradient, {tokens, places}, of));
+  });
+  return made;
+}
+
 Tensor sum_of_choices(const Tensor& rows, const Tensor& places, const Tensor& weights) {
   const Tensor sums = kernels::device::choice_sums(rows, places);
   HostKernel kernel("sum_of_choices", rows);
@@ -231,6 +252,8 @@ const kernels::Backend table{
     .copy_columns = &copy_columns,
     .copy_runs = &copy_runs,
     .add_runs = &add_runs,
+    .embedding = &embedding,
+    .embedding_backward = &embedding_backward,
     .sum_of_choices = &sum_of_choices,
     .sum_of_choices_backward = &sum_of_choices_backward,
     .attends_in_bands = nullptr,

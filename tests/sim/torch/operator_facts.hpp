@@ -17,8 +17,13 @@ bool packs_in_pinned_memory(std::string_view name);
 
 /// Throws where a GPU would add numbers that are no integers to one element in any order, and round
 /// to its type after each: index_add, and with it the gradient of index_select. Its results differ
-/// from run to run, and 256 is the largest sum of ones in bfloat16. `stack` ends with the
-/// arguments.
+/// from run to run, and 256 is the largest sum of ones in bfloat16. Also for the gradient of
+/// at::embedding in a type of 16 bits, which a GPU rounds after each 32 tokens. `stack` ends with
+/// the arguments.
 void refuse_atomic_adds(const c10::FunctionSchema& schema, const torch::jit::Stack& stack);
+
+/// Throws where scatter_add adds more than one number that is no integer to an element, as above.
+/// It is also the gradient of gather. `arguments` are in host memory.
+void refuse_repeated_adds(const c10::FunctionSchema& schema, const torch::jit::Stack& arguments);
 
 }  // namespace tessera::sim

@@ -69,6 +69,30 @@ TEST(Operators, RefuseToAddNumbersInAnyOrder) {
   EXPECT_EQ(add(at::kLong).sum().item<std::int64_t>(), 8);
 }
 
+TEST(Operators, RefuseSumsOfWhichAGpuRoundsAllParts) {
+  const auto options = at::TensorOptions(at::kCUDA).dtype(at::kBFloat16);
+  const at::Tensor rows = at::zeros({2}, options.dtype(at::kLong));
+  const auto of = [&](at::ScalarType type) {
+    return at::embedding_dense_backward(at::ones({2, 4}, options.dtype(type)), rows, 3, -1, false);
+  };
+  EXPECT_THROW(of(at::kBFloat16), c10::Error);
+  EXPECT_EQ(of(at::kFloat).sum().item<float>(), 8);
+}
+
+TEST(Operators, RefuseToAddNumbersToOneElementInAnyOrder) {
+  const auto options = at::TensorOptions(at::kCUDA).dtype(at::kFloat);
+  const auto add = [&](const std::vector<std::int64_t>& columns, at::ScalarType type) {
+    const at::Tensor index = at::tensor(columns, options.dtype(at::kLong)).view({2, 2});
+    return at::zeros({2, 3}, options.dtype(type))
+        .scatter_add_(1, index, at::ones({2, 2}, options.dtype(type)));
+  };
+  EXPECT_EQ(add({0, 1, 1, 2}, at::kFloat).sum().item<float>(), 4);
+  if (!settings().queued_operators) {  // what a task throws, the host does not catch
+    EXPECT_THROW(add({0, 1, 2, 2}, at::kFloat), c10::Error);
+  }
+  EXPECT_EQ(add({0, 1, 2, 2}, at::kLong).sum().item<std::int64_t>(), 4);
+}
+
 TEST(Operators, ViewsShareMemory) {
   const Tensor x = at::ones({4, 2}, at::kCUDA);
   for (const Tensor& view :

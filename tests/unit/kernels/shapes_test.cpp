@@ -2,7 +2,6 @@
 // Tensors with shapes alone have the shapes and types of those with values.
 #include "tessera/kernels/shapes.hpp"
 
-#include <ATen/ops/embedding.h>
 #include <gtest/gtest.h>
 #include <unistd.h>
 
@@ -15,6 +14,7 @@
 #include "tessera/kernels/attention_part.hpp"
 #include "tessera/kernels/cross_entropy.hpp"
 #include "tessera/kernels/elementwise.hpp"
+#include "tessera/kernels/embedding.hpp"
 #include "tessera/kernels/grouped_mm.hpp"
 #include "tessera/kernels/host_copy.hpp"
 #include "tessera/kernels/matrix_product.hpp"
@@ -130,7 +130,7 @@ TEST(Shapes, OfOperators) {
     const Tensor table = leaf({9, 4}, device), ids = at::zeros({2, 3}, whole),
                  x = at::ones({3, 1}, device), odd = at::ones({1, 2}, device) == 1;
     return with_gradients(
-        {at::embedding(table, ids), x.index_select(1, at::zeros({5}, whole)),
+        {kernels::embedding(table, ids), x.index_select(1, at::zeros({5}, whole)),
          at::arange(2, whole).repeat_interleave(at::ones({2}, whole), 0, 2), x.abs(), x.isnan(),
          odd.logical_or(x == 1), odd.logical_and(x == 1), odd.logical_not(), at::where(odd, x, 2.0),
          at::where(odd, x.to(at::kDouble), x)},
