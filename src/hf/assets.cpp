@@ -59,9 +59,10 @@ void ids_of_config(const std::optional<fs::path>& config, Assets& assets) {
   if (!config || !is_there(*config)) return;
   const nlohmann::json json = parse_json(read_text(*config).value_or(""));
   const auto id = [&](const char* key) -> std::optional<int> {
-    if (!json.is_object() || !json.contains(key) || !json[key].is_number_integer())
+    if (!json.is_object() || !json.contains(key) || !json[key].is_number_unsigned())
       return std::nullopt;
-    return json[key].get<int>();
+    const auto id = json[key].get<std::uint64_t>();
+    return std::in_range<int>(id) ? std::optional(static_cast<int>(id)) : std::nullopt;
   };
   assets.bos = id("bos_token_id");
   assets.eos = id("eos_token_id");

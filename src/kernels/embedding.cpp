@@ -37,6 +37,7 @@ struct EmbeddingOperation final : Operation {
 Tensor embedding(const Tensor& table, const Tensor& tokens, std::int64_t row_begin) {
   TESSERA_EXPECT(table.dim() == 2 && tokens.scalar_type() == at::kLong,
                  "a table has two dimensions, and tokens are int64");
+  TESSERA_EXPECT(tokens.device() == table.device(), "tokens are where the table is");
   std::vector<std::int64_t> sizes = tokens.sizes().vec();
   sizes.push_back(table.size(1));
   return apply(EmbeddingOperation({row_begin, table.size(0)}),

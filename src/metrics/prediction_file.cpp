@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <nlohmann/json.hpp>
 #include <system_error>
+#include <utility>
 
 #include "run_files.hpp"
 #include "tessera/base/atomic_file.hpp"
@@ -26,7 +27,9 @@ ordered_json json_of(const RunFigures& figures) {
 
 /// A whole number that is not negative. get() would convert others, such as 1e300, as well.
 std::int64_t count_in(const ordered_json& json, const char* key) {
-  return static_cast<std::int64_t>(json.at(key).get_ref<const ordered_json::number_unsigned_t&>());
+  const auto count = json.at(key).get_ref<const ordered_json::number_unsigned_t&>();
+  require(std::in_range<std::int64_t>(count), ExitCode::data, "{} is too large", key);
+  return static_cast<std::int64_t>(count);
 }
 
 RunFigures figures_in(const ordered_json& json) {
@@ -54,13 +57,19 @@ std::optional<Prediction> read_prediction(const std::filesystem::path& folder) {
   const auto text = read_text(file);
   if (!text) return std::nullopt;
   const ordered_json json = parse_ordered_json(*text);
+  const auto refuse = [&] {
+    fail(ExitCode::data, "{} is not the JSON of a prediction; remove it to go without",
+         file.string());
+  };
   try {
     return Prediction{json.at("machine").get<std::string>(), figures_in(json.at("predicted")),
                       figures_in(json.at("measured")), count_in(json, "vocabulary")};
   } catch (const nlohmann::json::exception&) {
-    fail(ExitCode::data, "{} is not the JSON of a prediction; remove it to go without",
-         file.string());
+    refuse();
+  } catch (const Error&) {
+    refuse();
   }
+  return std::nullopt;
 }
 
 void forget_prediction(const std::filesystem::path& folder) {

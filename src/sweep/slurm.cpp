@@ -73,14 +73,19 @@ void add_tasks(const fs::path& file, std::map<int, std::string>& tasks) {
   const auto text = read_text(file);
   if (!text) return;
   const TextSource source{file, ExitCode::data};
-  const nlohmann::json json = parse_json(*text, source);
-  const JsonNode note(json, source), points = note["points"];
-  const std::string& job = note["job"].string();
-  const auto per_task = static_cast<std::size_t>(note["per_task"].integer(1, kMost));
-  points.array();
-  for (std::size_t i = 0; i < points.size(); ++i)
-    tasks[static_cast<int>(points[i].integer(1, kMost))] =
-        fmt::format("{}_{}", job, i / per_task + 1);
+  try {
+    const nlohmann::json json = parse_json(*text, source);
+    const JsonNode note(json, source), points = note["points"];
+    const std::string& job = note["job"].string();
+    const auto per_task = static_cast<std::size_t>(note["per_task"].integer(1, kMost));
+    points.array();
+    for (std::size_t i = 0; i < points.size(); ++i)
+      tasks[static_cast<int>(points[i].integer(1, kMost))] =
+          fmt::format("{}_{}", job, i / per_task + 1);
+  } catch (const Error&) {
+    fail(ExitCode::data, "{} is damaged; remove it, and tasks of that submission are not looked up",
+         file.string());
+  }
 }
 
 /// Which task runs a point, by the point's number; of several submissions the last. Throws

@@ -159,18 +159,27 @@ void choices(Bench& bench) {
             }));
 }
 
-/// Tokens of a text, of which few are frequent, and the table of a vocabulary of as many rows. The
-/// gradients' sums sort the tokens first.
+/// 512 and 8192 tokens of a text, of which few are frequent, and a vocabulary of 131,072. The
+/// gradient of the whole table is zero at first, and tokens are sorted for its sums.
 void embeddings(Bench& bench) {
-  const std::int64_t tokens = std::max<std::int64_t>(1, 2 * bench.elements / 4096);
-  const Tensor table = bench.values({tokens, 4096}, at::kBFloat16).requires_grad_();
-  const Tensor dy = bench.values({tokens, 4096}, at::kBFloat16);
-  const Tensor text = at::randn({tokens}, at::TensorOptions(at::kDouble)).square().mul(tokens / 16);
-  const Tensor ids = text.to(at::kLong).clamp_max(tokens - 1).to(bench.device);
-  const auto bytes = static_cast<double>(table.nbytes());
-  bench.row("embedding bf16 forward", 2 * bytes, [=] { kernels::embedding(table.detach(), ids); });
-  bench.row("embedding bf16 both", 4 * bytes,
-            both({table}, dy, [=] { return kernels::embedding(table, ids); }));
+  const std::int64_t most =
+      std::max<std::int64_t>(16, std::min<std::int64_t>(bench.elements / 2048, 8192));
+  const Tensor table = bench.values({16 * most, 4096}, at::kBFloat16).requires_grad_();
+  for (const std::int64_t tokens : {most / 16, most}) {
+    const Tensor dy = bench.values({tokens, 4096}, at::kBFloat16);
+    const Tensor text = at::randn({tokens}, at::TensorOptions(at::kDouble)).square().mul(tokens);
+    const Tensor ids = text.to(at::kLong).clamp_max(table.size(0) - 1);
+    const auto rows = static_cast<double>(at::bincount(ids).gt(0).sum().item<std::int64_t>());
+    const Tensor there = ids.to(bench.device);
+    const auto bytes = static_cast<double>(dy.nbytes()),
+               used = rows * 2 * static_cast<double>(table.size(1));
+    const std::string name = "embedding bf16 of " + std::to_string(tokens) + " tokens";
+    if (tokens == most)  // the others take less than a launch
+      bench.row(name + " forward", used + bytes,
+                [=] { kernels::embedding(table.detach(), there); });
+    bench.row(name + " both", 2 * (used + bytes) + static_cast<double>(table.nbytes()),
+              both({table}, dy, [=] { return kernels::embedding(table, there); }));
+  }
 }
 
 void rotations(Bench& bench) {

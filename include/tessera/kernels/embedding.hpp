@@ -14,7 +14,8 @@ namespace tessera::kernels {
 ///
 /// Differentiable in the table: the gradient of a row is the sum over its tokens, in a fixed order
 /// and in at least float32, rounded once. LibTorch's embedding rounds after each addition on a
-/// host, and after each 32 tokens on a GPU: a bfloat16 sum of equal gradients stays at 256 there.
+/// host, where a bfloat16 sum of equal gradients stays at 256. On a GPU it rounds after each 32
+/// tokens, if there are up to 3,072.
 at::Tensor embedding(const at::Tensor& table, const at::Tensor& tokens, std::int64_t row_begin = 0);
 
 }  // namespace tessera::kernels

@@ -5,7 +5,7 @@
 namespace tessera::kernels::device {
 namespace {
 
-/// A row with as many tokens is one warp's; one with more, the block's.
+/// A row with up to as many tokens is one warp's; one with more, the block's.
 constexpr std::int64_t most_alone = 32;
 
 template <int size, class T>
@@ -23,15 +23,24 @@ void embedding_packs(const T* table, const std::int64_t* tokens, TableRows of, T
                   });
 }
 
-/// The end of the equal tokens that begin at `first`, and none of which is at `end` or behind it.
+/// The end of the equal tokens that begin at `first`, at most `end`.
 __device__ inline std::int64_t end_of_run(const std::int64_t* tokens, std::int64_t first,
                                           std::int64_t end) {
   std::int64_t begin = first;  // the last that is known to be equal
   while (end - begin > 1) {
     const std::int64_t middle = begin + (end - begin) / 2;
-    (tokens[middle] == tokens[first] ? begin : end) = middle;
+    if (tokens[middle] == tokens[first])
+      begin = middle;
+    else
+      end = middle;
   }
   return end;
+}
+
+/// Whether the tokens of a row begin at `place`, and the part of the vocabulary has this row.
+__device__ inline bool begins_run(const std::int64_t* tokens, std::int64_t place, TableRows of) {
+  const std::int64_t row = tokens[place] - of.row_begin;
+  return row >= 0 && row < of.rows && (place == 0 || tokens[place - 1] != tokens[place]);
 }
 
 /// The sum of gradients of tokens first, first + step, ... before `end`, in this order.
@@ -57,60 +66,73 @@ __device__ void store_narrow(T* to, const Pack<Compute<T>, size>& sum) {
   store<size>(to, pack);
 }
 
-/// A block looks at a place of `tokens` for each of its warps, and at the columns that a warp has
-/// packs for. Where a row's tokens begin, it is added up: by that warp alone, or by all warps, each
-/// of which takes every eighth token, and whose sums are then added in the order of the warps.
+/// A warp adds up the row whose tokens begin at its place of `order`, if it has few tokens. It
+/// takes the columns that it has packs for.
+template <int size, class T>
+__device__ void sum_alone(const T* gradient, const TokenOrder& order, TableRows of, T* made,
+                          std::int64_t place, std::int64_t column) {
+  if (place >= of.tokens || column >= of.width || !begins_run(order.tokens, place, of)) return;
+  const std::int64_t token = order.tokens[place];
+  std::int64_t end = place + 1;
+  while (end < of.tokens && end - place <= most_alone && order.tokens[end] == token) ++end;
+  if (end - place > most_alone) return;
+  store_narrow<size>(made + (token - of.row_begin) * of.width + column,
+                     sum_of_run<size>(gradient + column, order.places, of.width, place, end, 1));
+}
+
+/// The same by all warps of a block for a row with more tokens. Each takes every eighth token, and
+/// their sums are added in the order of the warps. `sums` has `size` numbers for each thread.
+template <int size, class T>
+__device__ void sum_together(const T* gradient, const TokenOrder& order, TableRows of, T* made,
+                             std::int64_t place, std::int64_t column, Compute<T>* sums) {
+  const std::int64_t token = order.tokens[place];
+  const std::int64_t end = end_of_run(order.tokens, place, of.tokens);
+  const int warp = threadIdx.x / 32;
+  Pack<Compute<T>, size> sum{};
+  if (column < of.width)
+    sum = sum_of_run<size>(gradient + column, order.places, of.width, place + warp, end,
+                           warps_per_block);
+#pragma unroll
+  for (int k = 0; k < size; ++k) sums[k * threads_per_block + threadIdx.x] = sum.items[k];
+  __syncthreads();
+  if (warp == 0 && column < of.width) {
+    for (int w = 1; w < warps_per_block; ++w)
+#pragma unroll
+      for (int k = 0; k < size; ++k)
+        sum.items[k] += sums[k * threads_per_block + w * 32 + threadIdx.x];
+    store_narrow<size>(made + (token - of.row_begin) * of.width + column, sum);
+  }
+  __syncthreads();
+}
+
+/// A block has a place of `order` for each of its warps. If a row with many tokens begins at one of
+/// them, the last of these places and the one most_alone after the first have its token.
 template <int size, class T>
 void sum_runs(const T* gradient, const TokenOrder& order, TableRows of, T* made,
               cudaStream_t stream) {
-  using Sum = Pack<Compute<T>, size>;
   constexpr int columns = 32 * size;
   const std::int64_t tiles = (of.width + columns - 1) / columns,
                      groups = (of.tokens + warps_per_block - 1) / warps_per_block;
   launch({"embedding_backward",
           groups * tiles,
-          threads_per_block * sizeof(Sum),
+          size * threads_per_block * sizeof(Compute<T>),
           stream,
           {reads(gradient, of.tokens * of.width), reads(order.tokens, of.tokens),
            reads(order.places, of.tokens), writes(made, of.rows * of.width)}},
          [=] __device__(std::int64_t block, unsigned char* shared) {
-           Sum* const sums = reinterpret_cast<Sum*>(shared);
            const auto [group, tile] = divided(block, tiles);
-           const int warp = threadIdx.x / 32;
+           const std::int64_t first = group * warps_per_block, last = first + warps_per_block - 1;
            const std::int64_t column = tile * columns + threadIdx.x % 32 * size;
-           const bool has_columns = column < of.width;
-           for (int k = 0; k < warps_per_block; ++k) {
-             const std::int64_t first = group * warps_per_block + k;
-             if (first >= of.tokens) break;
-             const std::int64_t token = order.tokens[first], row = token - of.row_begin;
-             if (row < 0 || row >= of.rows) continue;
-             if (first > 0 && order.tokens[first - 1] == token) continue;
-             T* const to = made + row * of.width + column;
-             const bool alone =
-                 first + most_alone >= of.tokens || order.tokens[first + most_alone] != token;
-             if (alone && warp != k) continue;
-             const std::int64_t limit =
-                 alone && first + most_alone < of.tokens ? first + most_alone : of.tokens;
-             const std::int64_t end = end_of_run(order.tokens, first, limit);
-             if (alone) {
-               if (has_columns)
-                 store_narrow<size>(to, sum_of_run<size>(gradient + column, order.places, of.width,
-                                                         first, end, 1));
-               continue;
-             }
-             if (has_columns)
-               sums[threadIdx.x] = sum_of_run<size>(gradient + column, order.places, of.width,
-                                                    first + warp, end, warps_per_block);
-             __syncthreads();
-             if (warp == 0 && has_columns) {
-               Sum sum = sums[threadIdx.x];
-               for (int w = 1; w < warps_per_block; ++w)
-#pragma unroll
-                 for (int i = 0; i < size; ++i) sum.items[i] += sums[w * 32 + threadIdx.x].items[i];
-               store_narrow<size>(to, sum);
-             }
-             __syncthreads();
-           }
+           sum_alone<size>(gradient, order, of, made, first + threadIdx.x / 32, column);
+           if (first + most_alone >= of.tokens) return;
+           const std::int64_t token = order.tokens[last];
+           if (order.tokens[first + most_alone] != token) return;
+           std::int64_t place = last;
+           while (place > first && order.tokens[place - 1] == token) --place;
+           if (place + most_alone >= of.tokens || order.tokens[place + most_alone] != token) return;
+           if (begins_run(order.tokens, place, of))
+             sum_together<size>(gradient, order, of, made, place, column,
+                                reinterpret_cast<Compute<T>*>(shared));
          });
 }
 

@@ -47,11 +47,11 @@ struct ChoiceGradients {
   Compute<T>* of_weights;  ///< null without weights
 };
 
-/// `tokens` rows of a part of a vocabulary.
+/// A table [rows, width] of the vocabulary's rows from row_begin on, and how many tokens there are.
 struct TableRows {
   std::int64_t tokens, rows, width, row_begin;
 };
-/// As SortedTokens of embedding.hpp.
+/// As SortedTokens of embedding.hpp: ascending, and equal ones in their order.
 struct TokenOrder {
   const std::int64_t *tokens, *places;
 };
@@ -132,7 +132,7 @@ void add_rows(std::span<const RowsCopy> copies, std::int64_t rows, cudaStream_t 
 template <class T>
 void embedding(const T* table, const std::int64_t* tokens, TableRows of, T* made,
                cudaStream_t stream);
-/// made [rows, width] begins as 0.
+/// gradient [tokens, width]; made [rows, width] begins as 0.
 template <class T>
 void embedding_backward(const T* gradient, const TokenOrder& order, TableRows of, T* made,
                         cudaStream_t stream);

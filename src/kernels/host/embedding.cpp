@@ -2,6 +2,7 @@
 #include "embedding.hpp"
 
 #include <algorithm>
+#include <array>
 #include <vector>
 
 #include "host/run.hpp"
@@ -45,6 +46,7 @@ at::Tensor embedding(const at::Tensor& table, const at::Tensor& tokens, std::int
 
 at::Tensor embedding_backward(const at::Tensor& gradient, const SortedTokens& sorted,
                               VocabularyRows of) {
+  constexpr std::int64_t most_columns = 256, grain_columns = 64;
   const std::int64_t count = gradient.size(0), width = gradient.size(1);
   const at::Tensor made = at::zeros({of.rows, width}, gradient.options());
   const auto* token = const_pointer<std::int64_t>(sorted.tokens);
@@ -53,16 +55,23 @@ at::Tensor embedding_backward(const at::Tensor& gradient, const SortedTokens& so
   with_type(gradient.scalar_type(), [&]<class T>(T t) {
     const auto* from = const_pointer<T>(gradient);
     auto* to = pointer<T>(made);
-    for_rows(std::ssize(begins), width, [&](std::int64_t first, std::int64_t runs) {
-      std::vector<Compute<T>> sum(static_cast<std::size_t>(width));
-      for (std::int64_t run = first; run < first + runs; ++run) {
-        const std::int64_t begin = begins[static_cast<std::size_t>(run)];
-        std::ranges::fill(sum, 0);
+    const auto sum_columns = [&](std::int64_t column, std::int64_t columns) {
+      std::array<Compute<T>, most_columns> sum;
+      for (const std::int64_t begin : begins) {
+        std::fill_n(sum.begin(), columns, 0);
         for (std::int64_t i = begin; i < count && token[i] == token[begin]; ++i)
-          functions_of(t).accumulate(sum.data(), from + place[i] * width, width);
-        functions_of(t).narrow(to + (token[begin] - of.row_begin) * width, sum.data(), width);
+          functions_of(t).accumulate(sum.data(), from + place[i] * width + column, columns);
+        functions_of(t).narrow(to + (token[begin] - of.row_begin) * width + column, sum.data(),
+                               columns);
       }
-    });
+    };
+    // Threads share out columns: some rows have many tokens.
+    for_rows((width + grain_columns - 1) / grain_columns, grain_columns * count,
+             [&](std::int64_t first, std::int64_t parts) {
+               const std::int64_t end = std::min(width, (first + parts) * grain_columns);
+               for (std::int64_t c = first * grain_columns; c < end; c += most_columns)
+                 sum_columns(c, std::min(most_columns, end - c));
+             });
   });
   return made;
 }

@@ -254,7 +254,7 @@ std::vector<at::Tensor> capture_on_host(OperatorTask task, at::Device device,
 }  // namespace
 
 void fall_back(const c10::OperatorHandle& op, c10::DispatchKeySet, torch::jit::Stack* stack) {
-  refuse_atomic_adds(op.schema(), *stack);
+  refuse_inexact_adds(op.schema(), *stack);
   count_work(WorkKind::launch, op.schema().name());
   torch::jit::Stack results = Call(op, *stack).run();
   torch::jit::drop(*stack, op.schema().arguments().size());

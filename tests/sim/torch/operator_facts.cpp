@@ -26,15 +26,18 @@ bool packs_in_pinned_memory(std::string_view name) {
   return name == "aten::_chunk_cat" || name == "aten::split_with_sizes_copy";
 }
 
-void refuse_atomic_adds(const c10::FunctionSchema& schema, const torch::jit::Stack& stack) {
-  const bool adds = schema.name().starts_with("aten::index_add"),
+void refuse_inexact_adds(const c10::FunctionSchema& schema, const torch::jit::Stack& stack) {
+  constexpr std::array<std::string_view, 3> atomic{"aten::index_add", "aten::index_reduce",
+                                                   "aten::scatter_reduce"};
+  const bool adds = std::ranges::any_of(
+                 atomic, [&](std::string_view name) { return schema.name().starts_with(name); }),
              rounds = schema.name() == "aten::embedding_dense_backward";
   if (!adds && !rounds) return;
   const at::Tensor& sums = torch::jit::peek(stack, 0, schema.arguments().size()).toTensor();
   TORCH_CHECK(!adds || is_integral(sums), schema.name(), " of ", sums.scalar_type(),
               ": a GPU adds atomically, in any order and in this type");
   TORCH_CHECK(!rounds || sums.element_size() > 2, schema.name(), " of ", sums.scalar_type(),
-              ": a GPU rounds to this type after each 32 tokens");
+              ": a GPU may round to this type after each 32 tokens");
 }
 
 void refuse_repeated_adds(const c10::FunctionSchema& schema, const torch::jit::Stack& arguments) {

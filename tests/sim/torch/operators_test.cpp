@@ -69,7 +69,7 @@ TEST(Operators, RefuseToAddNumbersInAnyOrder) {
   EXPECT_EQ(add(at::kLong).sum().item<std::int64_t>(), 8);
 }
 
-TEST(Operators, RefuseSumsOfWhichAGpuRoundsAllParts) {
+TEST(Operators, RefuseGradientsOfEmbeddingsIn16Bits) {
   const auto options = at::TensorOptions(at::kCUDA).dtype(at::kBFloat16);
   const at::Tensor rows = at::zeros({2}, options.dtype(at::kLong));
   const auto of = [&](at::ScalarType type) {

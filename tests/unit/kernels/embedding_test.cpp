@@ -40,17 +40,46 @@ TEST(Embedding, EqualsItsTwin) {
       }
 }
 
+/// `count` tokens of row 3 between others, which begin at place `before` of the sorted tokens.
+at::Tensor many_of_one_row(std::int64_t before, std::int64_t count) {
+  const at::Tensor others = at::arange(before, at::kLong).remainder(3).sub(1);
+  return at::cat({others, at::full({count}, 3, at::kLong), at::tensor({4, 9, 9}, at::kLong)})
+      .index_select(0, at::randn({before + count + 3}).argsort());
+}
+
 TEST(Embedding, AddsUpRowsWithManyTokens) {
   at::manual_seed(6);
   for (const auto dtype : dtypes)
-    for (const std::int64_t count : {31, 32, 33, 34, 300}) {
-      // A row with `count` tokens between others, one of which no token is of.
-      const at::Tensor tokens =
-          at::cat({at::full({count}, 3, at::kLong), at::tensor({1, 4, 1, 9}, at::kLong)})
-              .index_select(0, at::randn({count + 4}).argsort());
-      expect_twins(kernel(tokens, 0), twin(tokens, 0), {random({10, 40}, dtype)});
-      expect_twins(kernel(tokens, 2), twin(tokens, 2), {random({3, 7}, dtype)});
-    }
+    for (const std::int64_t count : {31, 32, 33, 34, 300})
+      for (const std::int64_t width : {7, 77, 520}) {
+        const at::Tensor tokens = many_of_one_row(2, count);
+        expect_twins(kernel(tokens, 0), twin(tokens, 0), {random({10, width}, dtype)});
+        expect_twins(kernel(tokens, 2), twin(tokens, 2), {random({3, width}, dtype)});
+        expect_twins(kernel(tokens, 4), twin(tokens, 4), {random({3, width}, dtype)});
+      }
+}
+
+TEST(Embedding, AddsUpRowsThatBeginAnywhere) {
+  at::manual_seed(8);
+  for (std::int64_t before = 0; before < 17; ++before) {
+    const at::Tensor tokens = many_of_one_row(before, 40);
+    expect_twins(kernel(tokens, -1), twin(tokens, -1), {random({11, 24}, at::kBFloat16)});
+  }
+}
+
+TEST(Embedding, TakesViews) {
+  at::manual_seed(9);
+  const at::Tensor tokens = at::randint(0, 6, {2, 5}, at::kLong).t();
+  const at::Tensor odd = random({49}, at::kBFloat16).narrow(0, 1, 48).view({6, 8});
+  for (const at::Tensor& table : {random({8, 6}, at::kBFloat16).t(), odd})
+    expect_twins(kernel(tokens, 0), twin(tokens, 0), {table});
+  const auto gradient = [&](const at::Tensor& dy) {
+    const at::Tensor table = random({6, 8}, at::kFloat).requires_grad_();
+    torch::autograd::backward({kernel(tokens, 0)({table})}, {dy});
+    return table.grad();
+  };
+  const at::Tensor dy = random({1, 2, 8}, at::kFloat).expand({5, 2, 8});
+  EXPECT_TRUE(at::equal(gradient(dy), gradient(dy.contiguous())));
 }
 
 TEST(Embedding, RoundsASumOnce) {

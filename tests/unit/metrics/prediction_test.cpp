@@ -67,7 +67,9 @@ TEST(Prediction, ADamagedFileIsNamed) {
   for (const char* text :
        {"", "[]", "{\"machine\": 3}", "{\"machine\": \"X\", \"predicted\": []}",
         "{\"machine\": \"X\", \"predicted\": {\"step_seconds\": 1, \"memory_bytes\": 1e300, "
-        "\"parts_seconds\": {}}}"}) {
+        "\"parts_seconds\": {}}}",
+        "{\"machine\": \"X\", \"predicted\": {\"step_seconds\": 1, "
+        "\"memory_bytes\": 18446744073709551615, \"parts_seconds\": {}}}"}) {
     put(folder / "prediction.json", text);
     EXPECT_THAT(test::error_of(ExitCode::data, [&] { read_prediction(folder.path()); }),
                 HasSubstr("prediction.json is not the JSON of a prediction"))
