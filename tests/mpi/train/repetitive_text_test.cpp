@@ -1,0 +1,70 @@
+// SPDX-License-Identifier: Apache-2.0
+// Gradients in bfloat16 of a microbatch with thousands of equal tokens: whatever adds them up one
+// after the other in bfloat16 stops at 256 of them.
+#include <gtest/gtest.h>
+
+#include <map>
+
+#include "mpi/comm/mpi_main.hpp"
+#include "mpi/train/gradient_case.hpp"
+#include "mpi/train/place.hpp"
+#include "mpi/train/tiny_model.hpp"
+#include "support/planned.hpp"
+#include "tessera/mesh/device_mesh.hpp"
+#include "tessera/train/trainer.hpp"
+
+namespace tessera::test {
+namespace {
+
+/// The tokens of UnevenSource, of which three in four are replaced by one.
+class RepetitiveSource final : public data::SampleSource {
+ public:
+  std::int64_t seq_len() const override { return tokens_.seq_len(); }
+  std::optional<std::int64_t> sample_limit() const override { return std::nullopt; }
+  void read(std::int64_t sample, std::span<std::int32_t> inputs,
+            std::span<std::int32_t> labels) const override {
+    tokens_.read(sample, inputs, labels);
+    for (std::int32_t& token : inputs) token = token % 4 == 0 ? token : 5;
+  }
+
+ private:
+  UnevenSource tokens_;
+};
+
+/// By parameter, of one microbatch of 4096 tokens on one rank.
+std::map<std::string, at::Tensor> gradients_in(const std::string& dtype, const GradientCase& of) {
+  GradientCase row = of;
+  row.dtype = dtype;
+  config::JobConfig job = job_of(row);
+  job.training.global_batch_size = job.training.local_batch_size = 256;
+  const mesh::Layout layout = mesh::Layout::resolve({1, 1, 1, 1, 1}, 1);
+  mesh::DeviceMesh mesh(layout, mesh::Rank(0));
+  const at::Device device = Place(world()).device;
+  const model::Model model = model_of(row, device);
+  const plan::JobPlan plan = planned(job, model, layout);
+  const RepetitiveSource source;
+  train::Trainer trainer(plan, model, mesh, source, device);
+  trainer.stages().initialize(7);
+  trainer.compute();
+  std::map<std::string, at::Tensor> gradients;
+  for (const auto* param : trainer.stages().params())
+    gradients[param->spec->fqn] = param->gradient.to(at::kCPU, at::kDouble).clone();
+  return gradients;
+}
+
+TEST(RepetitiveText, GradientsInBfloat16AreThoseInFloat32) {
+  GradientCase tied, qwen3, plain;
+  tied.tied = true;
+  qwen3.family = "qwen3";
+  for (const GradientCase& row : {plain, tied, qwen3}) {
+    const auto expected = gradients_in("float32", row);
+    for (const auto& [name, gradient] : gradients_in("bfloat16", row)) {
+      const at::Tensor& wanted = expected.at(name);
+      EXPECT_LE(((gradient - wanted).norm() / wanted.norm()).item<double>(), 4e-2)
+          << row.name() << ": " << name;
+    }
+  }
+}
+
+}  // namespace
+}  // namespace tessera::test
