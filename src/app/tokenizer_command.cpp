@@ -4,6 +4,7 @@
 
 #include <functional>
 #include <iostream>
+#include <limits>
 #include <nlohmann/json.hpp>
 
 #include "command.hpp"
@@ -87,11 +88,10 @@ json encode(const data::Tokenizer& tokenizer, const json& value) {
 }
 
 std::int32_t id_from(const json& value) {
-  const bool fits =
-      value.is_number_integer() && value >= 0 && value <= std::numeric_limits<std::int32_t>::max();
-  require(fits, ExitCode::data, "an id is an integer of 31 bits, not {}",
+  const auto id = tessera::whole_number(value, 0, std::numeric_limits<std::int32_t>::max());
+  require(id.has_value(), ExitCode::data, "an id is an integer of 31 bits, not {}",
           value.is_number() ? tessera::json_text(value) : value.type_name());
-  return value.get<std::int32_t>();
+  return static_cast<std::int32_t>(*id);
 }
 
 json decode(const data::Tokenizer& tokenizer, const json& value) {

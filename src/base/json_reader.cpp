@@ -153,13 +153,9 @@ double JsonNode::number(double if_absent) const {
 }
 
 std::int64_t JsonNode::integer(std::int64_t least, std::int64_t most) const {
-  const bool fits = value_->is_number_unsigned()
-                        ? value_->get<std::uint64_t>() <= static_cast<std::uint64_t>(most)
-                        : value_->is_number_integer();
-  const std::int64_t number = fits ? value_->get<std::int64_t>() : most;
-  if (!fits || number < least || number > most)
-    refuse_type(fmt::format("a whole number from {} to {}", least, most));
-  return number;
+  const auto number = whole_number(*value_, least, most);
+  if (!number) refuse_type(fmt::format("a whole number from {} to {}", least, most));
+  return *number;
 }
 
 std::int64_t JsonNode::count() const { return integer(0, std::int64_t{1} << 62); }

@@ -2,6 +2,7 @@
 #include "tessera/hf/assets.hpp"
 
 #include <array>
+#include <limits>
 #include <nlohmann/json.hpp>
 
 #include "json_file.hpp"
@@ -59,10 +60,9 @@ void ids_of_config(const std::optional<fs::path>& config, Assets& assets) {
   if (!config || !is_there(*config)) return;
   const nlohmann::json json = parse_json(read_text(*config).value_or(""));
   const auto id = [&](const char* key) -> std::optional<int> {
-    if (!json.is_object() || !json.contains(key) || !json[key].is_number_unsigned())
-      return std::nullopt;
-    const auto id = json[key].get<std::uint64_t>();
-    return std::in_range<int>(id) ? std::optional(static_cast<int>(id)) : std::nullopt;
+    if (!json.is_object() || !json.contains(key)) return std::nullopt;
+    const auto id = whole_number(json[key], 0, std::numeric_limits<int>::max());
+    return id ? std::optional(static_cast<int>(*id)) : std::nullopt;
   };
   assets.bos = id("bos_token_id");
   assets.eos = id("eos_token_id");

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <limits>
 #include <nlohmann/json.hpp>
 #include <system_error>
-#include <utility>
 
 #include "run_files.hpp"
 #include "tessera/base/atomic_file.hpp"
@@ -25,11 +25,10 @@ ordered_json json_of(const RunFigures& figures) {
           {"parts_seconds", parts}};
 }
 
-/// A whole number that is not negative. get() would convert others, such as 1e300, as well.
 std::int64_t count_in(const ordered_json& json, const char* key) {
-  const auto count = json.at(key).get_ref<const ordered_json::number_unsigned_t&>();
-  require(std::in_range<std::int64_t>(count), ExitCode::data, "{} is too large", key);
-  return static_cast<std::int64_t>(count);
+  const auto count = whole_number(json.at(key), 0, std::numeric_limits<std::int64_t>::max());
+  require(count.has_value(), ExitCode::data, "{} is no count", key);
+  return *count;
 }
 
 RunFigures figures_in(const ordered_json& json) {
@@ -57,19 +56,14 @@ std::optional<Prediction> read_prediction(const std::filesystem::path& folder) {
   const auto text = read_text(file);
   if (!text) return std::nullopt;
   const ordered_json json = parse_ordered_json(*text);
-  const auto refuse = [&] {
-    fail(ExitCode::data, "{} is not the JSON of a prediction; remove it to go without",
-         file.string());
-  };
   try {
     return Prediction{json.at("machine").get<std::string>(), figures_in(json.at("predicted")),
                       figures_in(json.at("measured")), count_in(json, "vocabulary")};
-  } catch (const nlohmann::json::exception&) {
-    refuse();
+  } catch (const nlohmann::json::exception&) {  // both are told below
   } catch (const Error&) {
-    refuse();
   }
-  return std::nullopt;
+  fail(ExitCode::data, "{} is not the JSON of a prediction; remove it to go without",
+       file.string());
 }
 
 void forget_prediction(const std::filesystem::path& folder) {

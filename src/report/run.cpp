@@ -48,21 +48,16 @@ std::vector<metrics::Attempt> read_attempts(const fs::path& file) {
   const auto text = read_text(file);
   if (!text) return {};
   const nlohmann::json json = parse_json(*text);
-  const auto refuse = [&] {
-    fail(ExitCode::data,
-         "{} is not the JSON of a run; remove it to go without the list of attempts",
-         file.string());
-  };
-  std::vector<metrics::Attempt> attempts;
   try {
+    std::vector<metrics::Attempt> attempts;
     for (const nlohmann::json& attempt : json.at("attempts"))
       attempts.push_back(attempt_of(attempt, {file, ExitCode::data}));
-  } catch (const nlohmann::json::exception&) {
-    refuse();
+    return attempts;
+  } catch (const nlohmann::json::exception&) {  // both are told below
   } catch (const Error&) {
-    refuse();
   }
-  return attempts;
+  fail(ExitCode::data, "{} is not the JSON of a run; remove it to go without the list of attempts",
+       file.string());
 }
 
 void read_settings(TrainingRun& run) {

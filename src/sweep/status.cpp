@@ -26,6 +26,8 @@ constexpr std::array<std::string_view, 6> kNames{"missing", "queued", "running",
 constexpr std::chrono::seconds kSilence{
     60};  ///< an owner touches its folder each 5 s, and needs some to begin
 
+constexpr std::int64_t kMostSteps = std::numeric_limits<std::int64_t>::max();
+
 /// Whether anything that a living point touches was touched of late.
 bool alive(const fs::path& folder) {
   return std::ranges::any_of(
@@ -36,11 +38,6 @@ bool alive(const fs::path& folder) {
       });
 }
 
-/// A whole number in [least, most], which a conversion would cut off otherwise.
-bool is_whole(const ordered_json& value, std::int64_t least, std::int64_t most) {
-  return value.is_number_integer() && value >= least && value <= most;
-}
-
 /// Reads the steps reached and skipped from the last whole line of metrics.jsonl; leaves 0 where it
 /// does not say.
 void read_last_step(PointStatus& point) {
@@ -48,8 +45,7 @@ void read_last_step(PointStatus& point) {
   text.resize(text.rfind('\n') == text.npos ? 0 : text.rfind('\n'));
   const ordered_json line = parse_ordered_json(std::string_view(text).substr(text.rfind('\n') + 1));
   if (!line.is_object()) return;
-  if (line.contains("step") && is_whole(line["step"], 0, std::numeric_limits<std::int64_t>::max()))
-    point.step = line["step"].get<std::int64_t>();
+  if (line.contains("step")) point.step = whole_number(line["step"], 0, kMostSteps).value_or(0);
   if (line.contains("skipped_steps") && line["skipped_steps"].is_number())
     point.skipped =
         static_cast<std::int64_t>(std::clamp(line["skipped_steps"].get<double>(), 0.0, 1e15));
@@ -61,13 +57,13 @@ void read_point_file(PointStatus& point) {
   const auto member = [&](const char* key) {
     return text.is_object() && text.contains(key) ? text[key] : ordered_json();
   };
-  const ordered_json number = member("point"), values = member("values"), steps = member("steps");
-  require(is_whole(number, 1, std::numeric_limits<int>::max()) &&
-              is_whole(steps, 0, std::numeric_limits<std::int64_t>::max()) && values.is_object(),
-          ExitCode::data, "{} is damaged; remove it, and run the sweep again to write a new one",
-          file.string());
-  point.number = number.get<int>();
-  point.steps = steps.get<std::int64_t>();
+  const auto number = whole_number(member("point"), 1, std::numeric_limits<int>::max());
+  const auto steps = whole_number(member("steps"), 0, kMostSteps);
+  const ordered_json values = member("values");
+  require(number && steps && values.is_object(), ExitCode::data,
+          "{} is damaged; remove it, and run the sweep again to write a new one", file.string());
+  point.number = static_cast<int>(*number);
+  point.steps = *steps;
   for (const auto& [key, value] : values.items())
     point.values.emplace_back(key, value.is_number()   ? Cell{value.get<double>()}
                                    : value.is_string() ? Cell{value.get<std::string>()}

@@ -74,16 +74,6 @@ config::JobConfig job_of(const GradientCase& row) {
   return job;
 }
 
-namespace {
-
-/// Whole gradients by name, from a run of one rank without communication.
-struct Reference {
-  std::map<std::string, at::Tensor> gradients;
-  double loss = 0;
-};
-
-}  // namespace
-
 model::Model model_of(const GradientCase& row, at::Device device) {
   const at::ScalarType type = row.dtype == "float64" ? at::kDouble : at::kFloat;
   const bool latent = !row.family.empty();
@@ -119,9 +109,25 @@ mesh::Layout layout_of(const GradientCase& row, int world) {
   return mesh::Layout::resolve(degrees, world);
 }
 
+OneRank on_one_rank(const GradientCase& row, const config::JobConfig& job,
+                    const data::SampleSource& source) {
+  const mesh::Layout layout = mesh::Layout::resolve({1, 1, 1, 1, 1}, 1);
+  mesh::DeviceMesh mesh(layout, mesh::Rank(0));
+  const model::Model model = model_of(row, at::kCPU);
+  const plan::JobPlan plan = planned(job, model, layout);
+  train::Trainer trainer(plan, model, mesh, source, at::kCPU);
+  trainer.stages().initialize(7);
+  OneRank result;
+  trainer.compute();
+  for (const auto* param : trainer.stages().params())
+    result.gradients[param->spec->fqn] = param->gradient.to(at::kDouble).clone();
+  result.loss = trainer.apply().loss;
+  return result;
+}
+
 namespace {
 
-Reference compute_reference(const GradientCase& of) {
+OneRank compute_reference(const GradientCase& of) {
   GradientCase row;
   row.tied = of.tied;
   row.dtype = type_of_reference(of);
@@ -130,25 +136,12 @@ Reference compute_reference(const GradientCase& of) {
   row.accumulation = accumulation_of_reference(of);
   row.documents = of.documents;
   row.recipe = of.recipe;
-  const config::JobConfig job = job_of(row);
-  const mesh::Layout layout = mesh::Layout::resolve({1, 1, 1, 1, 1}, 1);
-  mesh::DeviceMesh mesh(layout, mesh::Rank(0));
-  const model::Model model = model_of(row, at::kCPU);
-  const UnevenSource source;
-  const plan::JobPlan plan = planned(job, model, layout);
-  train::Trainer trainer(plan, model, mesh, source, at::kCPU);
-  trainer.stages().initialize(7);
-  Reference reference;
-  trainer.compute();
-  for (const auto* param : trainer.stages().params())
-    reference.gradients[param->spec->fqn] = param->gradient.to(at::kDouble).clone();
-  reference.loss = trainer.apply().loss;
-  return reference;
+  return on_one_rank(row, job_of(row), UnevenSource());
 }
 
-const Reference& reference_for(const GradientCase& row) {
+const OneRank& reference_for(const GradientCase& row) {
   using Key = std::tuple<bool, std::string, int, std::string, int, bool, std::string>;
-  static std::map<Key, Reference> known;
+  static std::map<Key, OneRank> known;
   const Key key{row.tied,   type_of_reference(row),         row.kv_heads,
                 row.family, accumulation_of_reference(row), row.documents,
                 row.recipe};
@@ -159,7 +152,7 @@ const Reference& reference_for(const GradientCase& row) {
 /// Squares of difference and reference over the boxes of all ranks, two numbers for each parameter
 /// of the model.
 std::vector<double> squares(train::Trainer& trainer, const model::Model& model,
-                            const Reference& reference) {
+                            const OneRank& reference) {
   std::vector<double> sums(2 * model.params.size(), 0);
   for (const auto* param : trainer.stages().params()) {
     if (!param->place.counted()) continue;
@@ -207,7 +200,7 @@ std::string GradientCase::name() const {
 }
 
 GradientError compare_gradients(comm::World& world, const GradientCase& row) {
-  const Reference& reference = reference_for(row);
+  const OneRank& reference = reference_for(row);
   const mesh::Layout layout = layout_of(row, world.size());
   const Place place(world, row.backend, row.over_nccl);
   const model::Model model = model_of(row, place.device);

@@ -5,13 +5,8 @@
 
 #include <map>
 
-#include "mpi/comm/mpi_main.hpp"
 #include "mpi/train/gradient_case.hpp"
-#include "mpi/train/place.hpp"
 #include "mpi/train/tiny_model.hpp"
-#include "support/planned.hpp"
-#include "tessera/mesh/device_mesh.hpp"
-#include "tessera/train/trainer.hpp"
 
 namespace tessera::test {
 namespace {
@@ -37,19 +32,7 @@ std::map<std::string, at::Tensor> gradients_in(const std::string& dtype, const G
   row.dtype = dtype;
   config::JobConfig job = job_of(row);
   job.training.global_batch_size = job.training.local_batch_size = 256;
-  const mesh::Layout layout = mesh::Layout::resolve({1, 1, 1, 1, 1}, 1);
-  mesh::DeviceMesh mesh(layout, mesh::Rank(0));
-  const at::Device device = Place(world()).device;
-  const model::Model model = model_of(row, device);
-  const plan::JobPlan plan = planned(job, model, layout);
-  const RepetitiveSource source;
-  train::Trainer trainer(plan, model, mesh, source, device);
-  trainer.stages().initialize(7);
-  trainer.compute();
-  std::map<std::string, at::Tensor> gradients;
-  for (const auto* param : trainer.stages().params())
-    gradients[param->spec->fqn] = param->gradient.to(at::kCPU, at::kDouble).clone();
-  return gradients;
+  return on_one_rank(row, job, RepetitiveSource()).gradients;
 }
 
 TEST(RepetitiveText, GradientsInBfloat16AreThoseInFloat32) {

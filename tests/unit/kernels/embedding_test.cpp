@@ -119,6 +119,8 @@ TEST(Embedding, RefusesWhatDoesNotFit) {
   EXPECT_THROW(kernels::embedding(random({6}, at::kFloat), tokens), ContractViolation);
   EXPECT_THROW(kernels::embedding(random({6, 2}, at::kFloat), tokens.to(at::kInt)),
                ContractViolation);
+  EXPECT_THROW(kernels::embedding(random({6, 2}, at::kFloat), tokens.to(at::kMeta)),
+               ContractViolation);
 }
 
 }  // namespace
