@@ -28,6 +28,17 @@ void widen(Draft& draft, std::string_view key, std::string& type) {
   draft.derived[std::string(key)] = "training.dtype";
 }
 
+void forget_moments(Draft& draft) {
+  std::string& type = draft.job.optimizer.moments_dtype;
+  if (draft.job.training.dtype != "float64" || type == "auto") return;
+  draft.warn_of({"optimizer.moments_dtype", "training.dtype"},
+                fmt::format("optimizer.moments_dtype = \"{}\" ({}) has no effect: training.dtype "
+                            "is float64",
+                            type, draft.place_of("optimizer.moments_dtype").exact()));
+  type = "auto";
+  draft.derived["optimizer.moments_dtype"] = "training.dtype";
+}
+
 /// TorchTitan's rule: a warm-up that is longer than the schedule is cut to it.
 void shorten_warmup(Draft& draft) {
   auto& schedule = draft.job.lr_scheduler;
@@ -72,6 +83,7 @@ void derive(Draft& draft) {
   rename_tokenizer_path(draft);
   widen(draft, "training.mixed_precision_param", draft.job.training.mixed_precision_param);
   widen(draft, "training.mixed_precision_reduce", draft.job.training.mixed_precision_reduce);
+  forget_moments(draft);
   shorten_warmup(draft);
   find_data(draft);
   share_sizes(draft);

@@ -90,9 +90,18 @@ struct RopeParts {
   std::int64_t sequences, positions, head_dim;
 };
 
+/// How a sweep rounds to bfloat16: to nearest, or by random bits of the key and of the elements'
+/// numbers in the whole parameter. Element i has number first + i / run * stride + i % run.
+struct RoundingNoise {
+  bool on = false;
+  std::uint32_t low_key = 0, high_key = 0;
+  std::int64_t first = 0, run = 1, stride = 1;
+};
+
 /// Scalars of an AdamW sweep; see AdamWScalars for their meaning.
 struct AdamWArguments {
   double gradient_scale, decay, beta1, beta2, root_correction2, eps, step;
+  RoundingNoise noise = {};
 };
 
 /// Lines of a matrix that have a scale each, or all its elements one.

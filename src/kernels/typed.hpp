@@ -32,13 +32,12 @@ decltype(auto) with_type(at::ScalarType dtype, const Body& body) {
 template <class Body>
 void with_adamw_types(const at::Tensor& param, const at::Tensor& grad, const at::Tensor& moment,
                       const Body& body) {
-  const bool grad16 = grad.scalar_type() == at::kBFloat16,
-             moment16 = moment.scalar_type() == at::kBFloat16;
   if (param.scalar_type() == at::kDouble) return body(double{}, double{}, double{});
-  if (grad16 && moment16) return body(float{}, Bf16{}, Bf16{});
-  if (grad16) return body(float{}, Bf16{}, float{});
-  if (moment16) return body(float{}, float{}, Bf16{});
-  body(float{}, float{}, float{});
+  const auto with = [](const at::Tensor& tensor, const auto& narrow_or_wide) {
+    tensor.scalar_type() == at::kBFloat16 ? narrow_or_wide(Bf16{}) : narrow_or_wide(float{});
+  };
+  with(param,
+       [&](auto p) { with(grad, [&](auto g) { with(moment, [&](auto m) { body(p, g, m); }); }); });
 }
 
 template <class T>

@@ -5,6 +5,7 @@
 
 #include "tessera/base/error.hpp"
 #include "tessera/kernels/adamw.hpp"
+#include "tessera/kernels/philox.hpp"
 
 namespace tessera::optim {
 namespace {
@@ -12,6 +13,13 @@ namespace {
 void require_beta(const char* name, double beta) {
   require(beta >= 0.0 && beta < 1.0, ExitCode::usage, "optimizer.{} is {}; it must be in [0, 1)",
           name, beta);
+}
+
+/// The key of parameter `fqn`'s random bits in update `t`.
+std::uint64_t rounding_key(std::uint64_t seed, const std::string& fqn, std::int64_t t) {
+  const kernels::Philox philox{.seed = seed, .stream = kernels::stream_of("rounding " + fqn)};
+  const kernels::PhiloxBlock block = philox.block(static_cast<std::uint64_t>(t));
+  return block[0] | std::uint64_t{block[1]} << 32;
 }
 
 }  // namespace
@@ -35,7 +43,11 @@ void AdamW::step(std::span<ParamState> params, double lr, std::int64_t t,
   for (const ParamState& p : params) {
     scalars.lr = lr * p.lr_scale;
     scalars.weight_decay = p.weight_decay;
-    kernels::adamw_sweep(p.param, p.grad, p.exp_avg, p.exp_avg_sq, scalars, p.compute_copy);
+    kernels::StochasticRounding rounding;
+    if (options_.rounding_seed)
+      rounding = {rounding_key(*options_.rounding_seed, p.fqn, t), p.whole, p.box};
+    kernels::adamw_sweep(p.param, p.grad, p.exp_avg, p.exp_avg_sq, scalars, p.compute_copy,
+                         options_.rounding_seed ? &rounding : nullptr);
   }
 }
 

@@ -17,7 +17,7 @@ namespace {
 /// Memory for the gradients of whole parameters, as the fsdp ranks cut them.
 PartialSums::Allocate accumulators_of(const ShardGroup& group) {
   const auto options =
-      at::TensorOptions(group.options().precision.master).device(group.options().device);
+      at::TensorOptions(group.options().precision.gradient()).device(group.options().device);
   return [ranks = group.fsdp().size(), elements = group.chunk_elements(), options] {
     return at::empty({ranks, elements}, options);
   };
@@ -35,7 +35,8 @@ GradientBucket::GradientBucket(ShardGroup& group, comm::Communicator& replicate,
     : group_(group),
       replicate_(replicate),
       tree_(tree),
-      flat_(at::zeros({group.chunk_elements()}, group.master_options())),
+      flat_(at::zeros({group.chunk_elements()},
+                      group.master_options().dtype(group.options().precision.gradient()))),
       partials_(tree, accumulators_of(group)) {
   for (ShardedParam& param : group_.params()) param.gradient = param.in(flat_);
 }
@@ -49,8 +50,8 @@ bool GradientBucket::reduces_over(plan::ReduceOver what) const {
 bool GradientBucket::adds_in_place() const {
   const GroupOptions& options = group_.options();
   return plan::adds_in_place(group_.fsdp().size(),
-                             options.precision.reduce == options.precision.master, options.offload,
-                             tree_);
+                             options.precision.reduce == options.precision.gradient(),
+                             options.offload, tree_);
 }
 
 void GradientBucket::add_leaf(ShardedParam& param, const Tensor& flat, bool first) {
@@ -109,7 +110,7 @@ void GradientBucket::start_reduction() {
   const GroupOptions& options = group_.options();
   reduction_.in = partials_.take().to(options.precision.reduce);
   const bool in_place =
-      !reduced_ && !options.offload && options.precision.reduce == options.precision.master;
+      !reduced_ && !options.offload && options.precision.reduce == options.precision.gradient();
   reduction_.out = in_place ? flat_ : at::empty({group_.chunk_elements()}, reduction_.in.options());
   request_ = group_.fsdp().reduce_scatter(buffer_of(reduction_.in), buffer_of(reduction_.out));
 }

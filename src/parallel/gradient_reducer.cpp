@@ -175,13 +175,13 @@ std::int64_t GradientReducer::waiting_sums(int microbatches) const {
 std::int64_t GradientReducer::accumulator_bytes(const ShardGroup& group) {
   if (!group.options().trainable) return 0;
   return group.fsdp().size() * group.chunk_elements() *
-         static_cast<std::int64_t>(at::elementSize(group.options().precision.master));
+         static_cast<std::int64_t>(at::elementSize(group.options().precision.gradient()));
 }
 
 std::int64_t GradientReducer::reduction_bytes(const ShardGroup& group) {
   const Precision& types = group.options().precision;
   if (!group.options().trainable) return 0;
-  const std::int64_t chunks = types.reduce != types.master ? group.fsdp().size() + 1 : 1;
+  const std::int64_t chunks = types.reduce != types.gradient() ? group.fsdp().size() + 1 : 1;
   return chunks * group.chunk_elements() * static_cast<std::int64_t>(at::elementSize(types.reduce));
 }
 

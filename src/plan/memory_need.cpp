@@ -43,7 +43,7 @@ MemoryNeed memory_need(const model::ModelSpec& model, const mesh::Layout& layout
                        const std::vector<Range>& cells, const MemoryNeedOptions& options) {
   MemoryNeed need;
   const PrecisionPlan& types = options.precision;
-  const std::int64_t compute = bytes_of(types.compute), master = bytes_of(types.master);
+  const std::int64_t compute = bytes_of(types.compute);
   const std::int64_t tokens = options.microbatch_tokens, tp = layout.degree(Axis::tp);
   std::int64_t largest = 0, inputs = 0;
   std::set<int> all;
@@ -63,10 +63,10 @@ MemoryNeed memory_need(const model::ModelSpec& model, const mesh::Layout& layout
                           (model.dimensions.vocab / tp) * compute;
   }
   const Elements elements = elements_of(model, all, layout);
-  need.weights = elements.own * master;
+  need.weights = elements.own * bytes_of(types.master);
   if (options.trains) {
-    need.gradients = need.weights;
-    need.optimizer = 2 * need.weights;
+    need.gradients = elements.own * bytes_of(types.gradient());
+    need.optimizer = 2 * elements.own * bytes_of(options.moments);
   }
   const bool aliased =
       types.compute == types.master && !options.offload && elements.own == elements.gathered;
@@ -84,10 +84,11 @@ std::optional<MemoryNeed> memory_need(const JobPlan& plan, schedule::PipelineRan
   for (const schedule::StageIndex stage : pipeline.map.stages_of(rank))
     mine.push_back((*pipeline.ranges)[stage]);
   const BatchPlan& batch = plan.batch();
-  return memory_need(*plan.model.spec, plan.layout, mine,
-                     {plan.precision, trains && plan.sharding.freeze.empty(), plan.sharding.offload,
-                      plan.tensor.sequence_parallel, batch.microbatch_rows * batch.cut.positions(),
-                      loss_chunk_tokens(plan)});
+  return memory_need(
+      *plan.model.spec, plan.layout, mine,
+      {plan.precision, plan.optimizer.moments, trains && plan.sharding.freeze.empty(),
+       plan.sharding.offload, plan.tensor.sequence_parallel,
+       batch.microbatch_rows * batch.cut.positions(), loss_chunk_tokens(plan)});
 }
 
 void check_need(const std::string& model, const MemoryNeed& need, std::int64_t needed,

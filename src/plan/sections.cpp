@@ -161,7 +161,11 @@ RecomputePolicy recompute_policy(const config::ActivationCheckpoint& wanted) {
 OptimizerPlan optimizer_plan(const config::JobConfig& job) {
   const config::Optimizer& o = job.optimizer;
   const config::LrScheduler& s = job.lr_scheduler;
-  OptimizerPlan plan{o.lr, o.beta1, o.beta2, o.eps, o.weight_decay, job.training.max_norm, {}};
+  OptimizerPlan plan{o.lr, o.beta1, o.beta2, o.eps, o.weight_decay, job.training.max_norm};
+  plan.moments = type_named(job.training.dtype);
+  if (plan.moments != DType::f64 && o.moments_dtype != "auto")
+    plan.moments = type_named(o.moments_dtype);
+  if (o.stochastic_rounding) plan.rounding_seed = static_cast<std::uint64_t>(job.debug.seed);
   plan.schedule.warmup_steps = s.warmup_steps;
   plan.schedule.total_steps = s.total_steps.value_or(job.training.steps);
   plan.schedule.decay_ratio = s.decay_ratio;

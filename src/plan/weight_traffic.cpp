@@ -111,7 +111,7 @@ void WeightTraffic::reduce_gradients(bool pipelined) {
   for (const Group& group : groups_) {
     if (group.weights.frozen) continue;
     const std::int64_t bytes = group.elements * element;
-    if (!adds_in_place(group.shards.size, plan_.precision.reduce == plan_.precision.master,
+    if (!adds_in_place(group.shards.size, plan_.precision.reduce == plan_.precision.gradient(),
                        plan_.sharding.offload, plan_.sharding.deterministic))
       into_.add(group.shards, Call::reduce_scatter, times * group.shards.size * bytes, times);
     into_.add(groups_of_rank_.along({Axis::dp_replicate}), Call::all_reduce, bytes);
@@ -121,7 +121,7 @@ void WeightTraffic::reduce_gradients(bool pipelined) {
 }
 
 void WeightTraffic::add_copies(std::map<int, std::int64_t>& bytes) const {
-  const auto element = static_cast<std::int64_t>(size_of(plan_.precision.master));
+  const auto element = static_cast<std::int64_t>(size_of(plan_.precision.gradient()));
   for (const Group& group : groups_) {
     if (group.weights.frozen) continue;
     for (const Placement& place : group.places)

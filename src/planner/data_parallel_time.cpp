@@ -120,7 +120,13 @@ Times distributed_optimizer(const Workload& work, const Machine& machine, const 
 double update_seconds(const Workload& work, const Machine& machine, const Stack& stack,
                       const Params& params) {
   const double own = params.dense / shards_of(work) + params.experts / expert_shards_of(work);
-  return stream_seconds(machine, own * stack.optimizer_traffic_bytes) + stack.step_ms * 1e-3;
+  // Of weights and gradients, each is read or written twice; of moments, four times.
+  const double share =
+      work.distributed_optimizer
+          ? 1
+          : (2 * work.master_bytes + 2 * work.gradient_bytes + 4 * work.moment_bytes) / 32;
+  return stream_seconds(machine, own * share * stack.optimizer_traffic_bytes) +
+         stack.step_ms * 1e-3;
 }
 
 double waiting_seconds(const Workload& work, double run_seconds) {

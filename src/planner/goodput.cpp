@@ -12,7 +12,8 @@ namespace tessera::planner {
 Saves saves_of(const Workload& work, const Machine& machine, const Stack& stack, bool waits,
                double step_seconds) {
   Saves out;
-  const double state = work.distributed_optimizer ? stack.optimizer_bytes : 3 * work.master_bytes;
+  const double state = work.distributed_optimizer ? stack.optimizer_bytes
+                                                  : work.master_bytes + 2 * work.moment_bytes;
   out.bytes = state * work.model.params();
   const double transfer = out.bytes / work.gpus / machine.storage_bytes_per_second;
   const double copy = out.bytes / work.gpus / machine.host_bytes_per_second;

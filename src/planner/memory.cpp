@@ -21,8 +21,8 @@ void add_fsdp(const Workload& work, const Params& all, const Params& largest_blo
               Memory& out) {
   const double own = all.dense / shards_of(work) + all.experts / expert_shards_of(work);
   out.weights = work.master_bytes * own;
-  out.gradients = work.master_bytes * own;
-  out.optimizer = 2 * work.master_bytes * own;
+  out.gradients = work.gradient_bytes * own;
+  out.optimizer = 2 * work.moment_bytes * own;
   const double compute = work.precision == Precision::f32 ? 4 : 2;
   // Freed: a block and those ahead of it, the embedding and the output; and the gradients of one
   // block.
@@ -31,7 +31,7 @@ void add_fsdp(const Workload& work, const Params& all, const Params& largest_blo
   out.gathered = work.reshard
                      ? compute * (blocks * largest_block.all() + ends) + 4 * largest_block.all()
                      : compute * all.all();
-  if (work.unsharded_gradients) out.gathered += work.master_bytes * all.all();
+  if (work.unsharded_gradients) out.gathered += work.gradient_bytes * all.all();
 }
 
 void add_distributed_optimizer(const Workload& work, const Stack& stack, const Params& all,

@@ -76,9 +76,9 @@ double state_bytes(const Workload& work, const Stack& stack) {
   const double own = all.dense / shards_of(work) + all.experts / expert_shards_of(work);
   if (work.distributed_optimizer)
     return (2 + stack.gradient_bytes) * all.all() + stack.optimizer_bytes * own;
-  double sum = 4 * work.master_bytes * own;
+  double sum = (work.master_bytes + work.gradient_bytes + 2 * work.moment_bytes) * own;
   if (!work.reshard) sum += (work.precision == Precision::f32 ? 4 : 2) * all.all();
-  if (work.unsharded_gradients) sum += work.master_bytes * all.all();
+  if (work.unsharded_gradients) sum += work.gradient_bytes * all.all();
   return sum;
 }
 

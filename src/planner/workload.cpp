@@ -128,6 +128,8 @@ Workload workload_of(const plan::JobPlan& plan, const Stack& stack) {
   work.precision = plan.precision.compute == DType::bf16 ? Precision::bf16 : Precision::f32;
   if (plan.linears.rounds()) work.precision = Precision::fp8_torchao;
   work.master_bytes = static_cast<double>(size_of(plan.precision.master));
+  work.gradient_bytes = static_cast<double>(size_of(plan.precision.gradient()));
+  work.moment_bytes = static_cast<double>(size_of(plan.optimizer.moments));
   work.distributed_optimizer = stack.distributed_optimizer;
   // Deterministic jobs cut products without overlapping them.
   work.async_tp = plan.tensor.token_chunks > 0 && plan.tensor.overlap_chunks;

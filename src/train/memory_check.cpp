@@ -29,9 +29,10 @@ void check_memory(const plan::JobPlan& plan, mesh::DeviceMesh& mesh, comm::World
 
 void check_memory_alone(const plan::InferencePlan& plan, const model::ModelSpec& model,
                         at::Device device) {
-  const plan::MemoryNeed need = plan::memory_need(
-      model, mesh::Layout::resolve({1, 1, 1, 1, 1}, 1),
-      {{0, static_cast<std::int64_t>(model.cells.size())}}, {plan.precision, false});
+  const plan::MemoryNeed need =
+      plan::memory_need(model, mesh::Layout::resolve({1, 1, 1, 1, 1}, 1),
+                        {{0, static_cast<std::int64_t>(model.cells.size())}},
+                        {.precision = plan.precision, .trains = false});
   plan::check_need(model.name, need, need.total(), free_bytes(device, 1), "in one process",
                    plan::Remedy::more_memory);
 }

@@ -4,15 +4,28 @@
 #include <algorithm>
 
 #include "tessera/base/error.hpp"
+#include "tessera/parallel/tensor_buffer.hpp"
 
 namespace tessera::train {
 namespace {
 
-std::vector<optim::ParamState> states_of(parallel::Stages& stages, double weight_decay) {
+std::vector<optim::ParamState> states_of(parallel::Stages& stages,
+                                         const plan::OptimizerPlan& plan) {
   std::vector<optim::ParamState> states;
-  for (const parallel::ShardedParam* param : stages.trained_params())
-    states.push_back({param->spec->fqn, param->master, param->gradient,
-                      at::zeros_like(param->master), at::zeros_like(param->master), weight_decay});
+  for (const parallel::ShardedParam* param : stages.trained_params()) {
+    const auto moment = [&] {
+      return at::zeros_like(param->master, parallel::scalar_type_of(plan.moments));
+    };
+    TensorSlice slice = param->slice("");
+    states.push_back({.fqn = param->spec->fqn,
+                      .param = param->master,
+                      .grad = param->gradient,
+                      .exp_avg = moment(),
+                      .exp_avg_sq = moment(),
+                      .weight_decay = plan.weight_decay,
+                      .whole = std::move(slice.global_shape),
+                      .box = std::move(slice.box)});
+  }
   return states;
 }
 
@@ -29,8 +42,8 @@ std::vector<parallel::ShardGroup*> trained_groups(parallel::Stages& stages) {
 WeightUpdate::WeightUpdate(const plan::OptimizerPlan& plan, parallel::Stages& stages)
     : plan_(plan),
       schedule_(plan.schedule),
-      optimizer_({plan.beta1, plan.beta2, plan.eps}),
-      states_(states_of(stages, plan.weight_decay)),
+      optimizer_({plan.beta1, plan.beta2, plan.eps, plan.rounding_seed}),
+      states_(states_of(stages, plan)),
       groups_(trained_groups(stages)) {}
 
 void WeightUpdate::apply(double lr, double norm, std::int64_t t) {

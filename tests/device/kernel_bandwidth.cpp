@@ -113,6 +113,15 @@ void optimizer(Bench& bench) {
                                       .gradient_scale = 0.5};
   bench.row("adamw f32 with bf16 copy", 7.5 * static_cast<double>(state[0].nbytes()),
             [=] { kernels::adamw_sweep(state[0], state[1], state[2], state[3], scalars, copy); });
+  std::vector<Tensor> narrow;
+  for (const Tensor& wide : state) narrow.push_back(wide.to(at::kBFloat16));
+  const std::int64_t rows = bench.elements / 64;  // of a matrix whose columns are cut in two
+  const kernels::StochasticRounding rounding{7, {rows, 128}, {{0, 64}, {rows, 64}}};
+  bench.row("adamw bf16 rounded at random", 16 * static_cast<double>(rows * 64), [=] {
+    const auto part = [&](const Tensor& all) { return all.narrow(0, 0, rows * 64); };
+    kernels::adamw_sweep(part(narrow[0]), part(state[1]), part(narrow[2]), part(narrow[3]), scalars,
+                         {}, &rounding);
+  });
 }
 
 /// Rows of 4096 as a Llama 8B has them, and of 128 as the norms of queries and keys.

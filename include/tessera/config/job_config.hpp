@@ -72,7 +72,9 @@ struct Optimizer {
   /// for-loop | foreach | fused: one implementation here, all three accepted
   std::string implementation = "fused";
   bool early_step_in_backward = false;
-  std::string on_nonfinite = "skip";  ///< ours: skip | stop | rewind
+  std::string moments_dtype = "auto";  ///< ours: auto (training.dtype) | float32 | bfloat16
+  bool stochastic_rounding = true;     ///< ours: of weights and moments in bfloat16
+  std::string on_nonfinite = "skip";   ///< ours: skip | stop | rewind
   /// ours: losses this many standard deviations above the last ones are spikes; 0 = none
   double spike_zscore = 0;
   std::string on_spike = "warn";  ///< ours: warn | rewind
@@ -111,7 +113,8 @@ struct Training {
   /// ours: auto (where it saves much memory) | always | never
   std::string fused_linear_cross_entropy = "never";
   bool enable_cpu_offload = false;
-  std::string dtype = "float32";  ///< bfloat16 | float32 | float64 (ours: everything in float64)
+  /// Of weights and moments: bfloat16 | float32 | float64 (ours: everything in float64)
+  std::string dtype = "float32";
   /// compute: bfloat16 | float32; float64 when dtype is
   std::string mixed_precision_param = "bfloat16";
   /// float32 | bfloat16 (ours); float64 when dtype is

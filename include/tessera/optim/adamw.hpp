@@ -5,8 +5,11 @@
 #include "tessera/kernels/tensor.hpp"
 
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <string>
+
+#include "tessera/base/box.hpp"
 
 namespace tessera::optim {
 
@@ -14,20 +17,24 @@ struct AdamWOptions {
   double beta1 = 0.9;
   double beta2 = 0.95;
   double eps = 1e-8;
+  /// Rounds results in bf16 at random by this seed (kernels::StochasticRounding), not to nearest.
+  std::optional<std::uint64_t> rounding_seed = {};
 };
 
 /// What the optimizer keeps of one parameter: the shard of this rank. All tensors have one shape
 /// and device, contiguous.
 struct ParamState {
   std::string fqn;
-  at::Tensor param;       ///< master weights, f32 or f64
-  at::Tensor grad;        ///< param's dtype, or bf16
-  at::Tensor exp_avg;     ///< first moment, param's dtype or bf16
+  at::Tensor param;       ///< master weights, f64, f32 or bf16
+  at::Tensor grad;        ///< f64 with param, else f32 or bf16
+  at::Tensor exp_avg;     ///< first moment, f64 with param, else f32 or bf16
   at::Tensor exp_avg_sq;  ///< second moment, dtype of exp_avg
   double weight_decay = 0.0;
   double lr_scale = 1.0;  ///< multiplies the step's learning rate
-  /// undefined, or bf16: receives the new weights rounded, in the same sweep
+  /// undefined, or bf16 where param is f32: receives the new weights rounded, in the same sweep
   at::Tensor compute_copy = {};
+  Shape whole = {};  ///< shape of the whole parameter, for AdamWOptions::rounding_seed
+  Box box = {};      ///< what the shard holds of it, likewise
 };
 
 /// PyTorch's AdamW to the letter (decoupled decay first, bias correction, eps outside the root);
@@ -39,7 +46,7 @@ class AdamW {
 
   /// Update number `t`, from 1 (the t of the bias correction), of every parameter with learning
   /// rate lr * lr_scale; gradients are read times clip_coefficient and left as they are. An empty
-  /// shard is skipped.
+  /// shard is skipped. Random bits are those of the seed, `t`, and the parameter's name.
   void step(std::span<ParamState> params, double lr, std::int64_t t,
             double clip_coefficient = 1.0) const;
 

@@ -19,12 +19,14 @@
 
 namespace tessera::parallel {
 
-/// Types of a run: masters, moments and accumulated gradients; forward and backward; what gradients
-/// are exchanged in.
+/// Types of a run: masters; forward and backward; what gradients are exchanged in.
 struct Precision {
   at::ScalarType master = at::kFloat;
   at::ScalarType compute = at::kFloat;
   at::ScalarType reduce = at::kFloat;
+
+  /// As plan::PrecisionPlan::gradient().
+  at::ScalarType gradient() const { return master == at::kBFloat16 ? reduce : master; }
 };
 
 /// How a step ends.

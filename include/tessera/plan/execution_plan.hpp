@@ -43,10 +43,12 @@ struct CommPlan {
   }
 };
 
-/// Types of a run: masters, moments and accumulated gradients; forward and backward; what gradients
-/// are exchanged in.
+/// Types of a run: masters; forward and backward; what gradients are exchanged in.
 struct PrecisionPlan {
   DType master = DType::f32, compute = DType::bf16, reduce = DType::f32;
+
+  /// Of gradients added up over microbatches: sums in bf16 would lose what masters in bf16 keep.
+  DType gradient() const { return master == DType::bf16 ? reduce : master; }
 };
 
 struct ArithmeticPlan {

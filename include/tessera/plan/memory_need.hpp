@@ -27,6 +27,7 @@ struct MemoryNeed {
 /// What matters in addition to model and mesh.
 struct MemoryNeedOptions {
   PrecisionPlan precision;
+  DType moments = DType::f32;
   bool trains = true;  ///< gradients and moments are kept
   bool offload = false;
   bool sequence_parallel = true;

@@ -8,6 +8,7 @@
 #include <string_view>
 #include <vector>
 
+#include "tessera/base/dtype.hpp"
 #include "tessera/plan/injected_fault.hpp"
 
 namespace tessera::plan {
@@ -33,6 +34,9 @@ std::optional<LearningRatePlan> recorded_learning_rate(std::string_view toml,
 struct OptimizerPlan {
   double lr = 8e-4, beta1 = 0.9, beta2 = 0.95, eps = 1e-8, weight_decay = 0.1;
   double max_norm = 1;  ///< of the gradient; inf: never clipped
+  DType moments = DType::f32;
+  /// Seed of the random bits by which weights and moments in bf16 are rounded; none: to nearest.
+  std::optional<std::uint64_t> rounding_seed = {};
   LearningRatePlan schedule;
 };
 

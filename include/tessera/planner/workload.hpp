@@ -74,7 +74,8 @@ struct Workload {
   int gpus = 1;
   std::int64_t seq = 1, microbatch = 1;  ///< positions of a sequence; sequences
   Precision precision = Precision::bf16;
-  double master_bytes = 4;  ///< of a weight, a gradient and each moment, with FSDP
+  /// Of a weight, a gradient and each of the two moments, with FSDP.
+  double master_bytes = 4, gradient_bytes = 4, moment_bytes = 4;
   int tp = 1, cp = 1, ep = 1;
   int etp = 1;        ///< ranks that share each expert
   int fsdp = 1;       ///< ranks that share weights, context-parallel ones among them

@@ -118,6 +118,14 @@ OptionList job_options() {
                    "first update; to save "
                    "memory set parallelism.fsdp_gradient_accumulation = \"sharded\" or "
                    "training.enable_cpu_offload"),
+      OPTION(optimizer.moments_dtype,
+             "Type of the two moments; auto is training.dtype. Without effect in float64")
+          .one_of({"auto", "float32", "bfloat16"})
+          .is_ours(),
+      OPTION(optimizer.stochastic_rounding,
+             "Round weights and moments in bfloat16 up or down at random, so that their mean is "
+             "exact; false: to nearest, which loses small updates")
+          .is_ours(),
       OPTION(optimizer.on_nonfinite,
              "After a non-finite loss or gradient: skip the step, stop with exit code 6, or rewind "
              "to the last "

@@ -63,11 +63,11 @@ OptionList training_proper() {
           "speed is not measured yet")
           .one_of({"auto", "always", "never"})
           .is_ours(),
-      OPTION(training.dtype, "Type of parameters, gradients and optimizer state")
-          .one_of({"float32", "bfloat16", "float64"})
-          .works_with({"float32", "float64"},
-                      "parameters in bfloat16 lose updates below a 256th of their values; use "
-                      "\"float32\", and training.mixed_precision_param = \"bfloat16\""),
+      OPTION(
+          training.dtype,
+          "Type of parameters and of the optimizer's moments. Gradients are added up in it; with "
+          "bfloat16, in mixed_precision_reduce")
+          .one_of({"float32", "bfloat16", "float64"}),
       OPTION(training.mixed_precision_param, "Type of forward and backward computation")
           .one_of({"bfloat16", "float32", "float64"}),
       OPTION(training.mixed_precision_reduce, "Type in which gradients are reduced")

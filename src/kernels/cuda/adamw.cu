@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// AdamW on the device: one sweep, threads over packs of 16 bytes of the parameter.
-#include "cuda/launch.cuh"
+// AdamW on the device: one sweep, threads over packs of 16 bytes of the widest operand.
+#include <algorithm>
+
+#include "cuda/packs.cuh"
 
 namespace tessera::kernels::device {
 namespace {
@@ -11,11 +13,34 @@ struct Sweep {
   const G* grad;
   M *exp_avg, *exp_avg_sq;
   Bf16* compute_copy;
-  AdamWConstants<P> constants;
+  AdamWConstants<Compute<P>> constants;
+  RoundingNoise noise;
 };
 
-TESSERA_HD void store_copy(Bf16*, std::int64_t, const Pack<double, 2>&) {}
-TESSERA_HD void store_copy(Bf16*, std::int64_t, const Pack<double, 1>&) {}
+/// Numbers of neighbours in the whole parameter, one after the other.
+class Numbers {
+ public:
+  __device__ Numbers(const RoundingNoise& noise, std::int64_t i) : noise_(noise) {
+    const auto [run, column] = i < noise.run ? Divided{0, i} : divided(i, noise.run);
+    column_ = column;
+    number_ = noise.first + run * noise.stride + column;
+  }
+  __device__ std::int64_t next() {
+    const std::int64_t number = number_++;
+    if (++column_ == noise_.run) {
+      column_ = 0;
+      number_ += noise_.stride - noise_.run;
+    }
+    return number;
+  }
+
+ private:
+  const RoundingNoise& noise_;
+  std::int64_t column_, number_;
+};
+
+template <class P, int size>
+__device__ void store_copy(Bf16*, std::int64_t, const Pack<P, size>&) {}
 template <int size>
 __device__ void store_copy(Bf16* copy, std::int64_t i, const Pack<float, size>& param) {
   if (copy == nullptr) return;
@@ -29,12 +54,11 @@ __device__ void update(const Sweep<P, G, M>& s, std::int64_t i) {
   auto p = load<size>(s.param + i);
   auto m = load<size>(s.exp_avg + i), v = load<size>(s.exp_avg_sq + i);
   const auto g = load<size>(s.grad + i);
+  Numbers numbers(s.noise, s.noise.on ? i : 0);
   for (int k = 0; k < size; ++k) {
-    const AdamWState<P> old{p.items[k], P(wide(m.items[k])), P(wide(v.items[k]))};
-    const AdamWState<P> next = adamw_element(old, P(wide(g.items[k])), s.constants);
-    p.items[k] = next.param;
-    m.items[k] = narrow<M>(next.exp_avg);
-    v.items[k] = narrow<M>(next.exp_avg_sq);
+    const AdamWState<Compute<P>> old{wide(p.items[k]), wide(m.items[k]), wide(v.items[k])};
+    const auto next = adamw_element(old, Compute<P>(wide(g.items[k])), s.constants);
+    store_state(next, s.noise, numbers.next(), p.items[k], m.items[k], v.items[k]);
   }
   store<size>(s.param + i, p);
   store<size>(s.exp_avg + i, m);
@@ -48,9 +72,10 @@ __device__ void update(const Sweep<P, G, M>& s, std::int64_t i) {
 template <class P, class G, class M>
 void adamw(P* param, const G* grad, M* exp_avg, M* exp_avg_sq, Bf16* compute_copy,
            std::int64_t count, const AdamWArguments& arguments, cudaStream_t stream) {
-  constexpr int size = pack_size<P>;
-  const Sweep<P, G, M> sweep{param,      grad,         exp_avg,
-                             exp_avg_sq, compute_copy, adamw_constants<P>(arguments)};
+  constexpr int size = std::min({pack_size<P>, pack_size<G>, pack_size<M>});
+  const Sweep<P, G, M> sweep{param,          grad,         exp_avg,
+                             exp_avg_sq,     compute_copy, adamw_constants<Compute<P>>(arguments),
+                             arguments.noise};
   const bool fits = is_aligned(param, size) && is_aligned(grad, size) &&
                     is_aligned(exp_avg, size) && is_aligned(exp_avg_sq, size) &&
                     is_aligned(compute_copy, size);
@@ -78,5 +103,9 @@ TESSERA_INSTANTIATE(float, float, float)
 TESSERA_INSTANTIATE(float, Bf16, float)
 TESSERA_INSTANTIATE(float, float, Bf16)
 TESSERA_INSTANTIATE(float, Bf16, Bf16)
+TESSERA_INSTANTIATE(Bf16, float, float)
+TESSERA_INSTANTIATE(Bf16, Bf16, float)
+TESSERA_INSTANTIATE(Bf16, float, Bf16)
+TESSERA_INSTANTIATE(Bf16, Bf16, Bf16)
 
 }  // namespace tessera::kernels::device

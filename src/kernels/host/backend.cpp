@@ -75,15 +75,44 @@ at::Tensor exact_squares(const at::Tensor& values) {
 AdamWSweep<double, double, double> sweep_of(double, double, double) {
   return host_functions().adamw_f64;
 }
-AdamWSweep<float, float, float> sweep_of(float, float, float) { return host_functions().adamw_f32; }
-AdamWSweep<float, Bf16, float> sweep_of(float, Bf16, float) {
-  return host_functions().adamw_bf16_gradient;
+template <class P>
+const AdamWFunctions<P>& adamw_of(P) {
+  if constexpr (sizeof(P) == 2)
+    return host_functions().adamw_bf16;
+  else
+    return host_functions().adamw_f32;
 }
-AdamWSweep<float, float, Bf16> sweep_of(float, float, Bf16) {
-  return host_functions().adamw_bf16_moments;
+template <class P>
+AdamWSweep<P, float, float> sweep_of(P p, float, float) {
+  return adamw_of(p).wide;
 }
-AdamWSweep<float, Bf16, Bf16> sweep_of(float, Bf16, Bf16) {
-  return host_functions().adamw_bf16_both;
+template <class P>
+AdamWSweep<P, Bf16, float> sweep_of(P p, Bf16, float) {
+  return adamw_of(p).bf16_gradient;
+}
+template <class P>
+AdamWSweep<P, float, Bf16> sweep_of(P p, float, Bf16) {
+  return adamw_of(p).bf16_moments;
+}
+template <class P>
+AdamWSweep<P, Bf16, Bf16> sweep_of(P p, Bf16, Bf16) {
+  return adamw_of(p).bf16_both;
+}
+
+/// body(first, count, noise) for each piece of `count` elements from `first` on that are neighbours
+/// in the whole parameter.
+template <class Body>
+void for_neighbours(const RoundingNoise& noise, std::int64_t first, std::int64_t count,
+                    const Body& body) {
+  const std::int64_t end = first + count;
+  while (first < end) {
+    const std::int64_t before = first % noise.run;
+    const std::int64_t piece = std::min(noise.run - before, end - first);
+    RoundingNoise moved = noise;
+    moved.first += first / noise.run * noise.stride + before;
+    body(first, piece, moved);
+    first += piece;
+  }
 }
 
 void adamw(const at::Tensor& param, const at::Tensor& grad, const at::Tensor& exp_avg,
@@ -91,10 +120,15 @@ void adamw(const at::Tensor& param, const at::Tensor& grad, const at::Tensor& ex
            const at::Tensor& compute_copy) {
   Bf16* copy = compute_copy.defined() ? pointer<Bf16>(compute_copy) : nullptr;
   with_adamw_types(param, grad, exp_avg, [&]<class P, class G, class M>(P p, G g, M m) {
-    for_elements(param.numel(), [&](std::int64_t first, std::int64_t count) {
+    const auto sweep = [&](std::int64_t first, std::int64_t count, const RoundingNoise& noise) {
+      AdamWArguments these = arguments;
+      these.noise = noise;
       sweep_of(p, g, m)(pointer<P>(param) + first, const_pointer<G>(grad) + first,
                         pointer<M>(exp_avg) + first, pointer<M>(exp_avg_sq) + first,
-                        copy == nullptr ? nullptr : copy + first, count, arguments);
+                        copy == nullptr ? nullptr : copy + first, count, these);
+    };
+    for_elements(param.numel(), [&](std::int64_t first, std::int64_t count) {
+      for_neighbours(arguments.noise, first, count, sweep);
     });
   });
 }

@@ -3,6 +3,7 @@
 #pragma once
 
 #include "host/simd.hpp"
+#include "noise.hpp"
 
 namespace tessera::kernels::TESSERA_ISA_NAMESPACE {
 
@@ -113,14 +114,45 @@ bool exact_squares(const T* values, std::int64_t count, double* sums) {
   return exact_sums(values, count, sums, [](F64 v) { return v * v; });
 }
 
+/// random_bits() of neighbours from `number` on.
+struct RandomVectors {
+  U32 low, high;
+};
+TESSERA_HD RandomVectors random_vectors(const RoundingNoise& noise, std::int64_t number) {
+  U32 places{};
+  for (std::uint32_t k = 0; k < sizeof places / sizeof k; ++k) places[k] = k;
+  const auto low = static_cast<std::uint32_t>(number);
+  RandomVectors bits{low + places, U32{} + static_cast<std::uint32_t>(number >> 32)};
+  bits.high -= U32(bits.low < low);  // the carry, of which a comparison makes -1
+  bits.high ^= noise.high_key;
+  std::uint32_t key = noise.low_key;
+  for (int round = 0; round < philox_rounds; ++round, key += philox_step) {
+    const U32 product = bits.low * philox_factor;
+    bits.low = product_high(bits.low, philox_factor) ^ key ^ bits.high;
+    bits.high = product;
+  }
+  return bits;
+}
+
 template <class P, class G, class M>
 void adamw(P* param, const G* grad, M* exp_avg, M* exp_avg_sq, Bf16* compute_copy,
            std::int64_t count, const AdamWArguments& arguments) {
-  const AdamWConstants<P> c = adamw_constants<P>(arguments);
+  const auto c = adamw_constants<Compute<P>>(arguments);
+  const RoundingNoise& noise = arguments.noise;
   for_vectors<P>(count, [&](std::int64_t i, auto part) {
     const AdamWState<VecOf<P>> old{load(param + i, part), load(exp_avg + i, part),
                                    load(exp_avg_sq + i, part)};
     const auto next = adamw_element(old, load(grad + i, part), c);
+    if constexpr (sizeof(P) == 2 || sizeof(M) == 2)
+      if (noise.on) {
+        const RandomVectors bits = random_vectors(noise, noise.first + i);
+        store(param + i, next.param, bits.low, part);
+        store(exp_avg + i, next.exp_avg, bits.low >> 16, part);
+        store(exp_avg_sq + i, next.exp_avg_sq, bits.high, part);
+        if constexpr (sizeof(P) == 4)
+          if (compute_copy != nullptr) store(compute_copy + i, next.param, part);
+        return;
+      }
     store(param + i, next.param, part);
     store(exp_avg + i, next.exp_avg, part);
     store(exp_avg_sq + i, next.exp_avg_sq, part);

@@ -39,10 +39,20 @@ struct RowFunctions {
   bool (*exact_squares)(const T* values, std::int64_t count, double* sums);
 };
 
-/// P parameter, G gradient, M moments; compute_copy may be null.
+/// P parameter, G gradient, M moments; compute_copy may be null. The elements are neighbours in the
+/// whole parameter too: the noise's run is not read.
 template <class P, class G, class M>
 using AdamWSweep = void (*)(P* param, const G* grad, M* exp_avg, M* exp_avg_sq, Bf16* compute_copy,
                             std::int64_t count, const AdamWArguments& arguments);
+
+/// Of parameters of type P, with gradients and moments in float or Bf16.
+template <class P>
+struct AdamWFunctions {
+  AdamWSweep<P, float, float> wide;
+  AdamWSweep<P, Bf16, float> bf16_gradient;
+  AdamWSweep<P, float, Bf16> bf16_moments;
+  AdamWSweep<P, Bf16, Bf16> bf16_both;
+};
 
 struct HostFunctions {
   RowFunctions<double> f64;
@@ -53,10 +63,8 @@ struct HostFunctions {
   AttentionFunctions<float> attention_f32;
   AttentionFunctions<Bf16> attention_bf16;
   AdamWSweep<double, double, double> adamw_f64;
-  AdamWSweep<float, float, float> adamw_f32;
-  AdamWSweep<float, Bf16, float> adamw_bf16_gradient;
-  AdamWSweep<float, float, Bf16> adamw_bf16_moments;
-  AdamWSweep<float, Bf16, Bf16> adamw_bf16_both;
+  AdamWFunctions<float> adamw_f32;
+  AdamWFunctions<Bf16> adamw_bf16;
 };
 
 namespace kokkos {

@@ -29,6 +29,7 @@ struct Lanes<float> {
     return v;
   }
   static TESSERA_HD void store(float* p, Vec v) { __builtin_memcpy(p, &v, sizeof v); }
+  static TESSERA_HD void store(float* p, Vec v, U32) { store(p, v); }
 };
 
 template <>
@@ -53,8 +54,16 @@ struct Lanes<Bf16> {
   /// Round to nearest even; a NaN stays one.
   static TESSERA_HD void store(Bf16* p, Vec v) {
     const U32 bits = U32(v);
-    U32 rounded = (bits + 0x7fffU + ((bits >> 16) & 1U)) >> 16;
-    rounded = v != v ? U32{} + 0x7fc0U : rounded;
+    store_cut(p, v, bits + 0x7fffU + ((bits >> 16) & 1U));
+  }
+  /// Round by the low 16 bits of `noise`; see noise.hpp.
+  static TESSERA_HD void store(Bf16* p, Vec v, U32 noise) {
+    store_cut(p, v, U32(v) + (noise & 0xffffU));
+  }
+
+ private:
+  static TESSERA_HD void store_cut(Bf16* p, Vec v, U32 sum) {
+    const U32 rounded = v != v ? U32{} + 0x7fc0U : sum >> 16;
     const U16 half = __builtin_convertvector(rounded, U16);
     __builtin_memcpy(p, &half, sizeof half);
   }
@@ -91,6 +100,17 @@ template <class T>
 TESSERA_HD void store(T* p, VecOf<T> v, Part part) {
   T padded[lanes<T>];
   Lanes<T>::store(padded, v);
+  for (std::int64_t i = 0; i < part.count; ++i) p[i] = padded[i];
+}
+/// Rounded by `noise` where T is Bf16.
+template <class T>
+TESSERA_HD void store(T* p, VecOf<T> v, U32 noise, Whole) {
+  Lanes<T>::store(p, v, noise);
+}
+template <class T>
+TESSERA_HD void store(T* p, VecOf<T> v, U32 noise, Part part) {
+  T padded[lanes<T>];
+  Lanes<T>::store(padded, v, noise);
   for (std::int64_t i = 0; i < part.count; ++i) p[i] = padded[i];
 }
 

@@ -23,6 +23,14 @@ constexpr RowFunctions<T> row_functions() {
           .exact_squares = &exact_squares<T>};
 }
 
+template <class P>
+constexpr AdamWFunctions<P> adamw_functions() {
+  return {.wide = &adamw<P, float, float>,
+          .bf16_gradient = &adamw<P, Bf16, float>,
+          .bf16_moments = &adamw<P, float, Bf16>,
+          .bf16_both = &adamw<P, Bf16, Bf16>};
+}
+
 extern constexpr HostFunctions host_functions{
     .f64 = row_functions<double>(),
     .f32 = row_functions<float>(),
@@ -31,10 +39,8 @@ extern constexpr HostFunctions host_functions{
     .attention_f32 = attention_functions<float>(),
     .attention_bf16 = attention_functions<Bf16>(),
     .adamw_f64 = &adamw<double, double, double>,
-    .adamw_f32 = &adamw<float, float, float>,
-    .adamw_bf16_gradient = &adamw<float, Bf16, float>,
-    .adamw_bf16_moments = &adamw<float, float, Bf16>,
-    .adamw_bf16_both = &adamw<float, Bf16, Bf16>,
+    .adamw_f32 = adamw_functions<float>(),
+    .adamw_bf16 = adamw_functions<Bf16>(),
 };
 
 }  // namespace tessera::kernels::TESSERA_ISA_NAMESPACE

@@ -22,6 +22,7 @@ typedef double F64 __attribute__((vector_size(vector_bytes)));
 typedef std::int32_t I32 __attribute__((vector_size(vector_bytes)));
 typedef std::uint32_t U32 __attribute__((vector_size(vector_bytes)));
 typedef std::int64_t I64 __attribute__((vector_size(vector_bytes)));
+typedef std::uint64_t U64 __attribute__((vector_size(vector_bytes)));
 typedef std::uint16_t U16 __attribute__((vector_size(vector_bytes / 2)));
 typedef float HalfF32 __attribute__((vector_size(vector_bytes / 2)));
 
@@ -43,6 +44,9 @@ TESSERA_HD F32 fma(F32 a, F32 b, F32 c) { return F32(_mm512_fmadd_ps(a, b, c)); 
 TESSERA_HD F64 fma(F64 a, F64 b, F64 c) { return F64(_mm512_fmadd_pd(a, b, c)); }
 TESSERA_HD F32 square_root(F32 a) { return F32(_mm512_sqrt_ps(a)); }
 TESSERA_HD F64 square_root(F64 a) { return F64(_mm512_sqrt_pd(a)); }
+TESSERA_HD U64 product_of_halves(U64 a, U64 b) {
+  return U64(_mm512_mul_epu32(__m512i(a), __m512i(b)));
+}
 /// As in elements.hpp, which has it for what has no such instruction.
 TESSERA_HD F32 scaled_or_zero(F32 p, F32 n, F32 x, float lowest) {
   return F32(_mm512_maskz_scalef_ps(_mm512_cmp_ps_mask(x, broadcast(lowest), _CMP_NLT_UQ), p, n));
@@ -57,6 +61,9 @@ TESSERA_HD F32 fma(F32 a, F32 b, F32 c) { return F32(_mm256_fmadd_ps(a, b, c)); 
 TESSERA_HD F64 fma(F64 a, F64 b, F64 c) { return F64(_mm256_fmadd_pd(a, b, c)); }
 TESSERA_HD F32 square_root(F32 a) { return F32(_mm256_sqrt_ps(a)); }
 TESSERA_HD F64 square_root(F64 a) { return F64(_mm256_sqrt_pd(a)); }
+TESSERA_HD U64 product_of_halves(U64 a, U64 b) {
+  return U64(_mm256_mul_epu32(__m256i(a), __m256i(b)));
+}
 #else
 TESSERA_HD F32 broadcast(float a) { return F32(_mm_set1_ps(a)); }
 TESSERA_HD F64 broadcast(double a) { return F64(_mm_set1_pd(a)); }
@@ -64,7 +71,19 @@ TESSERA_HD F32 fma(F32 a, F32 b, F32 c) { return a * b + c; }
 TESSERA_HD F64 fma(F64 a, F64 b, F64 c) { return a * b + c; }
 TESSERA_HD F32 square_root(F32 a) { return F32(_mm_sqrt_ps(a)); }
 TESSERA_HD F64 square_root(F64 a) { return F64(_mm_sqrt_pd(a)); }
+TESSERA_HD U64 product_of_halves(U64 a, U64 b) {
+  return U64(_mm_mul_epu32(__m128i(a), __m128i(b)));
+}
 #endif
+
+/// The upper halves of the products of 32-bit numbers; product_of_halves() multiplies the lower
+/// halves of 64-bit ones.
+TESSERA_HD U32 product_high(U32 a, std::uint32_t b) {
+  const U64 even = U64(a), factor = U64{} + b;
+  const U64 high = product_of_halves(even, factor) >> 32;
+  const U64 odd = product_of_halves(even >> 32, factor) & 0xffffffff00000000U;
+  return U32(high | odd);
+}
 
 /// Lanes joined by op, half by half.
 template <class Op>

@@ -84,14 +84,13 @@ bool exact_squares(const T* values, std::int64_t count, double* sums) {
 template <class P, class G, class M>
 void adamw(P* param, const G* grad, M* exp_avg, M* exp_avg_sq, Bf16* compute_copy,
            std::int64_t count, const AdamWArguments& arguments) {
-  const AdamWConstants<P> c = adamw_constants<P>(arguments);
+  const auto c = adamw_constants<Compute<P>>(arguments);
+  const RoundingNoise noise = arguments.noise;
   for_each(
       count, KOKKOS_LAMBDA(std::int64_t i) {
-        const AdamWState<P> old{param[i], wide(exp_avg[i]), wide(exp_avg_sq[i])};
-        const AdamWState<P> next = adamw_element(old, P(wide(grad[i])), c);
-        param[i] = next.param;
-        exp_avg[i] = narrow<M>(next.exp_avg);
-        exp_avg_sq[i] = narrow<M>(next.exp_avg_sq);
+        const AdamWState<Compute<P>> old{wide(param[i]), wide(exp_avg[i]), wide(exp_avg_sq[i])};
+        const auto next = adamw_element(old, Compute<P>(wide(grad[i])), c);
+        store_state(next, noise, noise.first + i, param[i], exp_avg[i], exp_avg_sq[i]);
         if constexpr (sizeof(P) == 4)
           if (compute_copy != nullptr) compute_copy[i] = narrow<Bf16>(next.param);
       });

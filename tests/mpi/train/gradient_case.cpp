@@ -36,6 +36,7 @@ void set_recompute(config::ActivationCheckpoint& to, const std::string& how) {
 config::JobConfig job_of(const GradientCase& row) {
   config::JobConfig job = tiny_job(row.dtype == "bfloat16" ? "float32" : row.dtype);
   if (row.dtype == "bfloat16") job.training.mixed_precision_param = row.dtype;
+  if (row.bfloat16_weights) job.training.dtype = "bfloat16";
   job.parallelism.pipeline_parallel_schedule = row.schedule;
   job.parallelism.pipeline_parallel_stage_map = row.stage_map;
   job.parallelism.pipeline_parallel_schedule_csv = row.csv;
@@ -131,6 +132,7 @@ OneRank compute_reference(const GradientCase& of) {
   GradientCase row;
   row.tied = of.tied;
   row.dtype = type_of_reference(of);
+  row.bfloat16_weights = of.bfloat16_weights;
   row.kv_heads = of.kv_heads;
   row.family = of.family;
   row.accumulation = accumulation_of_reference(of);
@@ -140,11 +142,10 @@ OneRank compute_reference(const GradientCase& of) {
 }
 
 const OneRank& reference_for(const GradientCase& row) {
-  using Key = std::tuple<bool, std::string, int, std::string, int, bool, std::string>;
+  using Key = std::tuple<bool, std::string, bool, int, std::string, int, bool, std::string>;
   static std::map<Key, OneRank> known;
-  const Key key{row.tied,   type_of_reference(row),         row.kv_heads,
-                row.family, accumulation_of_reference(row), row.documents,
-                row.recipe};
+  const Key key{row.tied,   type_of_reference(row),         row.bfloat16_weights, row.kv_heads,
+                row.family, accumulation_of_reference(row), row.documents,        row.recipe};
   if (!known.contains(key)) known[key] = compute_reference(row);
   return known[key];
 }
@@ -183,6 +184,7 @@ std::string GradientCase::name() const {
   add(!rules.empty(), "with rules");
   add(accumulation > 1, fmt::format("accumulate={} {}", accumulation, adding));
   add(tied, "tied");
+  add(bfloat16_weights, "bfloat16-weights");
   add(kv_heads != 8, fmt::format("kv{}", kv_heads));
   add(!sequence_parallel, "no-sequence-parallel");
   add(!loss_parallel, "no-loss-parallel");

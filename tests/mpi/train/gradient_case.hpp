@@ -33,6 +33,7 @@ struct GradientCase {
   std::string recompute = "none";
   bool offload = false;  ///< of activations; on a device
   std::string dtype = "float64";
+  bool bfloat16_weights = false;  ///< masters in bfloat16, also of the one-rank run
   comm::Backend backend = comm::Backend::mpi;
   bool over_nccl = true;  ///< on a device, in the place of `backend`
   bool deterministic = false;

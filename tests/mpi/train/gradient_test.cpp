@@ -70,6 +70,24 @@ TEST(Gradient, Float32) {
   }
 }
 
+/// With every policy, and gradients added up whole or sharded.
+TEST(Gradient, WeightsInBfloat16) {
+  for (const std::string reshard : {"always", "never", "default"})
+    for (const bool tied : {false, true}) {
+      GradientCase row;
+      row.dtype = "float32";
+      row.bfloat16_weights = true;
+      row.reshard = reshard;
+      row.tied = tied;
+      row.accumulation = 2;
+      if (reshard == "always") row.adding = "sharded";
+      row.tp = world().size() % 2 == 0 && tied ? 2 : 1;
+      row.pp = world().size() % 4 == 0 ? 2 : 1;
+      row.dp = world().size() / row.tp / row.pp;
+      expect_equal(row);
+    }
+}
+
 TEST(Gradient, Replicated) {
   GradientCase row;
   row.replicate = world().size() >= 2 ? 2 : 1;

@@ -188,8 +188,14 @@ TEST(Memory, OtherKeys) {
     job.training.mixed_precision_param = job.training.mixed_precision_reduce = "bfloat16";
   });
   errors.add(row, [](config::JobConfig& job) { job.activation_checkpoint.offload = true; });
+  errors.add(row, [](config::JobConfig& job) { job.training.dtype = "bfloat16"; });
+  errors.add(row, [](config::JobConfig& job) {
+    job.training.dtype = job.training.mixed_precision_param = "bfloat16";
+    job.optimizer.moments_dtype = "float32";
+  });
+  errors.add(row, [](config::JobConfig& job) { job.optimizer.moments_dtype = "bfloat16"; });
   errors.print();
-  EXPECT_EQ(errors.rows(), 4);
+  EXPECT_EQ(errors.rows(), 7);
 }
 
 /// What a run decides by what it measures is not predicted, and neither are uneven experts.

@@ -165,6 +165,13 @@ TEST(Traffic, OtherKeys) {
   EXPECT_TRUE(expect_predicted(row, [](config::JobConfig& job) {
     job.training.mixed_precision_param = job.training.mixed_precision_reduce = "bfloat16";
   }));
+  for (const char* reduce : {"float32", "bfloat16"}) {
+    row.dtype = reduce;
+    row.bfloat16_weights = true;
+    EXPECT_TRUE(expect_predicted(row, [](config::JobConfig& job) {
+      job.training.mixed_precision_reduce = job.training.mixed_precision_param;
+    }));
+  }
 }
 
 TEST(Traffic, RowsOfTheGradientTest) {

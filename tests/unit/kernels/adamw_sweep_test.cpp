@@ -1,4 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <array>
+#include <bit>
+
 #include "tessera/base/error.hpp"
 #include "tessera/kernels/adamw.hpp"
 #include "twin.hpp"
@@ -19,8 +22,9 @@ struct State {
     const auto cut = [&](const at::Tensor& t) { return t.narrow(0, first, count).clone(); };
     return {cut(param), cut(grad), cut(exp_avg), cut(exp_avg_sq)};
   }
-  void sweep(const AdamWScalars& s, const at::Tensor& copy = {}) const {
-    adamw_sweep(param, grad, exp_avg, exp_avg_sq, s, copy);
+  void sweep(const AdamWScalars& s, const at::Tensor& copy = {},
+             const StochasticRounding* rounding = nullptr) const {
+    adamw_sweep(param, grad, exp_avg, exp_avg_sq, s, copy, rounding);
   }
 };
 
@@ -44,17 +48,21 @@ State in_doubles(const State& s, const AdamWScalars& a) {
 
 TEST(AdamWSweep, EqualsItsTwinInEveryDtype) {
   at::manual_seed(17);
-  const at::ScalarType kinds[][3] = {{at::kDouble, at::kDouble, at::kDouble},
-                                     {at::kFloat, at::kFloat, at::kFloat},
-                                     {at::kFloat, at::kBFloat16, at::kFloat},
-                                     {at::kFloat, at::kFloat, at::kBFloat16},
-                                     {at::kFloat, at::kBFloat16, at::kBFloat16}};
+  const at::ScalarType kinds[][3] = {
+      {at::kDouble, at::kDouble, at::kDouble},      {at::kFloat, at::kFloat, at::kFloat},
+      {at::kFloat, at::kBFloat16, at::kFloat},      {at::kFloat, at::kFloat, at::kBFloat16},
+      {at::kFloat, at::kBFloat16, at::kBFloat16},   {at::kBFloat16, at::kFloat, at::kFloat},
+      {at::kBFloat16, at::kBFloat16, at::kFloat},   {at::kBFloat16, at::kFloat, at::kBFloat16},
+      {at::kBFloat16, at::kBFloat16, at::kBFloat16}};
   for (const auto& kind : kinds)
     for (const std::int64_t count : {1, 17, 40003}) {
       const State s = State::random_of(count, kind[0], kind[1], kind[2]);
       const State want = in_doubles(s, scalars);
       s.sweep(scalars);
-      expect_close(s.param, want.param, kind[0] == at::kDouble ? 1e-14 : 1e-7);
+      expect_close(s.param, want.param,
+                   kind[0] == at::kDouble  ? 1e-14
+                   : kind[0] == at::kFloat ? 1e-7
+                                           : tolerance(at::kBFloat16));
       expect_close(s.exp_avg, want.exp_avg, tolerance(kind[2]));
       expect_close(s.exp_avg_sq, want.exp_avg_sq, tolerance(kind[2]));
     }
@@ -89,8 +97,132 @@ TEST(AdamWSweep, RefusesWhatDoesNotFit) {
                ContractViolation);
   EXPECT_THROW(adamw_sweep(s.param, s.grad, s.exp_avg.to(at::kBFloat16), s.exp_avg_sq, scalars),
                ContractViolation);
-  EXPECT_THROW(adamw_sweep(s.param.to(at::kBFloat16), s.grad, s.exp_avg, s.exp_avg_sq, scalars),
+  EXPECT_THROW(adamw_sweep(s.param, s.grad.to(at::kDouble), s.exp_avg, s.exp_avg_sq, scalars),
                ContractViolation);
+  EXPECT_THROW(adamw_sweep(s.param.to(at::kHalf), s.grad, s.exp_avg, s.exp_avg_sq, scalars),
+               ContractViolation);
+  const at::Tensor copy = at::empty({8}, options(at::kBFloat16));
+  EXPECT_THROW(
+      adamw_sweep(s.param.to(at::kBFloat16), s.grad, s.exp_avg, s.exp_avg_sq, scalars, copy),
+      ContractViolation);
+  const StochasticRounding outside{1, {8}, {{1}, {8}}}, other{1, {9}, {{0}, {9}}};
+  for (const StochasticRounding* rounding : {&outside, &other})
+    EXPECT_THROW(
+        adamw_sweep(s.param, s.grad, s.exp_avg, s.exp_avg_sq, scalars, at::Tensor(), rounding),
+        ContractViolation);
+}
+
+/// Philox2x32-10, written a second time.
+std::array<std::uint32_t, 2> philox2x32(std::uint32_t x, std::uint32_t y, std::uint32_t key) {
+  for (std::uint32_t round = 0; round < 10; ++round) {
+    const std::uint64_t wide = 3528905107ULL * x;
+    x = std::uint32_t(wide / 4294967296ULL) ^ y ^ (key + round * 2654435769U);
+    y = std::uint32_t(wide % 4294967296ULL);
+  }
+  return {x, y};
+}
+
+/// `exact`, f32, rounded by 16 bits of the elements from number `first` on: those from `shift` on,
+/// of 64.
+at::Tensor rounded(const at::Tensor& exact, std::uint64_t key, std::int64_t first, int shift) {
+  const at::Tensor host = exact.cpu().contiguous(), made = at::empty_like(host);
+  for (std::int64_t i = 0; i < host.numel(); ++i) {
+    const auto number = static_cast<std::uint64_t>(first + i);
+    const auto random =
+        philox2x32(std::uint32_t(number), std::uint32_t(number >> 32) ^ std::uint32_t(key >> 32),
+                   std::uint32_t(key));
+    const std::uint64_t bits = random[0] | std::uint64_t{random[1]} << 32;
+    const auto value = std::bit_cast<std::uint32_t>(host.const_data_ptr<float>()[i]);
+    const std::uint32_t cut = (value + std::uint32_t(bits >> shift & 0xffff)) & 0xffff0000U;
+    made.mutable_data_ptr<float>()[i] = std::bit_cast<float>(cut);
+  }
+  return made.to(at::kBFloat16).to(exact.device());
+}
+
+TEST(AdamWSweep, RoundsByTheKnownGenerator) {
+  // From kat_vectors of Random123 1.14.
+  EXPECT_EQ(philox2x32(0, 0, 0), (std::array{0xff1dae59U, 0x6cd10df2U}));
+  EXPECT_EQ(philox2x32(0x243f6a88, 0x85a308d3, 0x13198a2e), (std::array{0xdd7ce038U, 0xf62a4c12U}));
+  at::manual_seed(19);
+  const std::int64_t first = (std::int64_t{1} << 33) - 700, whole = std::int64_t{1} << 34;
+  const StochasticRounding rounding{0x0123456789abcdefULL, {whole}, {{first}, {1403}}};
+  for (const auto grad : {at::kFloat, at::kBFloat16})
+    for (const auto moments : {at::kFloat, at::kBFloat16}) {
+      const State s = State::random_of(1403, at::kBFloat16, grad, moments);
+      const State exact{s.param.to(at::kFloat), s.grad.clone(),
+                        s.exp_avg.to(at::kFloat, false, true),
+                        s.exp_avg_sq.to(at::kFloat, false, true)};
+      exact.sweep(scalars);
+      s.sweep(scalars, {}, &rounding);
+      EXPECT_TRUE(at::equal(s.param, rounded(exact.param, rounding.key, first, 0)));
+      if (moments == at::kFloat) continue;
+      EXPECT_TRUE(at::equal(s.exp_avg, rounded(exact.exp_avg, rounding.key, first, 16)));
+      EXPECT_TRUE(at::equal(s.exp_avg_sq, rounded(exact.exp_avg_sq, rounding.key, first, 32)));
+    }
+}
+
+TEST(AdamWSweep, RoundsShardsAsTheWhole) {
+  at::manual_seed(20);
+  const Shape whole{5, 6, 14};
+  const auto seen = [&](const State& s) {
+    const auto view = [&](const at::Tensor& t) { return t.view(whole); };
+    return State{view(s.param), view(s.grad), view(s.exp_avg), view(s.exp_avg_sq)};
+  };
+  const State begin = seen(State::random_of(420, at::kBFloat16, at::kFloat, at::kBFloat16));
+  const State all = begin.clone();
+  const StochasticRounding of_all{77, whole, tessera::whole(whole)};
+  all.sweep(scalars, {}, &of_all);
+  for (const Box& box :
+       {Box{{2, 0, 0}, {3, 6, 14}}, Box{{0, 2, 0}, {5, 3, 14}}, Box{{0, 0, 5}, {5, 6, 9}},
+        Box{{1, 3, 7}, {4, 2, 7}}, Box{{4, 5, 13}, {1, 1, 1}}, Box{{1, 2, 3}, {3, 1, 8}},
+        Box{{0, 3, 0}, {2, 0, 14}}}) {
+    const auto cut = [&](const State& s) {
+      const auto part = [&](at::Tensor t) {
+        for (std::int64_t dim = 0; dim < 3; ++dim)
+          t = t.narrow(dim, box.offset[std::size_t(dim)], box.extent[std::size_t(dim)]);
+        return t.clone(at::MemoryFormat::Contiguous);
+      };
+      return State{part(s.param), part(s.grad), part(s.exp_avg), part(s.exp_avg_sq)};
+    };
+    const State shard = cut(begin), want = cut(all);
+    const StochasticRounding rounding{77, whole, box};
+    shard.sweep(scalars, {}, &rounding);
+    EXPECT_TRUE(at::equal(shard.param, want.param)) << to_string(box);
+    EXPECT_TRUE(at::equal(shard.exp_avg, want.exp_avg)) << to_string(box);
+    EXPECT_TRUE(at::equal(shard.exp_avg_sq, want.exp_avg_sq)) << to_string(box);
+  }
+}
+
+/// Each update is a 512th of the distance of two numbers in bf16 there.
+TEST(AdamWSweep, LosesNoSmallUpdateInTheMean) {
+  constexpr std::int64_t count = 4096;
+  constexpr int steps = 256;
+  const auto trained = [](bool randomly) {
+    State s{at::ones({count}, options(at::kBFloat16)), at::ones({count}, options(at::kFloat)),
+            at::ones({count}, options(at::kFloat)), at::ones({count}, options(at::kFloat))};
+    const AdamWScalars small{.lr = 0x1p-17, .eps = 0};
+    for (std::uint64_t step = 0; step < steps; ++step) {
+      const StochasticRounding rounding{step, {count}, {{0}, {count}}};
+      s.sweep(small, {}, randomly ? &rounding : nullptr);
+    }
+    return 1 - exact(s.param).mean().item<double>();
+  };
+  EXPECT_EQ(trained(false), 0);
+  EXPECT_NEAR(trained(true), steps * 0x1p-17, 5 * 0x1p-8 * std::sqrt(steps / 512. / count));
+}
+
+TEST(AdamWSweep, KeepsWhatIsNoNumber) {
+  const double inf = std::numeric_limits<double>::infinity(), nan = inf - inf;
+  const State s{at::tensor({1., 2., inf, -inf}).to(options(at::kBFloat16)),
+                at::tensor({nan, 0., 0., 0.}).to(options()), at::zeros({4}, options(at::kFloat)),
+                at::ones({4}, options(at::kFloat))};
+  const StochasticRounding rounding{5, {4}, {{0}, {4}}};
+  s.sweep(scalars, {}, &rounding);
+  const at::Tensor param = s.param.to(at::kFloat).cpu();
+  EXPECT_TRUE(std::isnan(param[0].item<float>()));
+  EXPECT_TRUE(std::isfinite(param[1].item<float>()));
+  EXPECT_EQ(param[2].item<float>(), inf);
+  EXPECT_EQ(param[3].item<float>(), -inf);
 }
 
 }  // namespace

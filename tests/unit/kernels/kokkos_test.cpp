@@ -194,15 +194,15 @@ TYPED_TEST(Kokkos, RmsNormDiffersBySumsOfRows) {
 }
 
 TEST(KokkosAdamW, HasTheBitsOfSse) {
-  const AdamWArguments arguments{0.5, 0.999, 0.9, 0.95, 0.3, 1e-8, 1e-2};
+  const AdamWArguments arguments{0.5, 0.999, 0.9, 0.95, 0.3, 1e-8, 1e-2, {}};
   const auto param = some<float>(333), moment = some<float>(333);
   const auto grad = some<Bf16>(333);
   const auto swept = [&](const HostFunctions& table) {
     auto p = param, m = moment, v = moment;
     for (float& value : v) value = std::fabs(value);
     std::vector<Bf16> copy(333);
-    table.adamw_bf16_gradient(p.data(), grad.data(), m.data(), v.data(), copy.data(), 333,
-                              arguments);
+    table.adamw_f32.bf16_gradient(p.data(), grad.data(), m.data(), v.data(), copy.data(), 333,
+                                  arguments);
     return std::tuple(p, m, v, copy);
   };
   const auto [p, m, v, copy] = swept(kokkos::started_functions());
@@ -211,6 +211,25 @@ TEST(KokkosAdamW, HasTheBitsOfSse) {
   EXPECT_TRUE(same_bits(m, sse_m));
   EXPECT_TRUE(same_bits(v, sse_v));
   EXPECT_TRUE(same_bits(copy, sse_copy));
+}
+
+TEST(KokkosAdamW, RoundsRandomlyAsSseDoes) {
+  AdamWArguments arguments{0.5, 0.999, 0.9, 0.95, 0.3, 1e-8, 1e-2, {}};
+  arguments.noise = {.on = true, .low_key = 7, .high_key = 9, .first = (1LL << 33) - 100};
+  const auto param = some<Bf16>(333), moment = some<Bf16>(333);
+  const auto grad = some<float>(333);
+  const auto swept = [&](const HostFunctions& table) {
+    auto p = param, m = moment, v = moment;
+    for (Bf16& value : v) value.bits &= 0x7fff;
+    table.adamw_bf16.bf16_moments(p.data(), grad.data(), m.data(), v.data(), nullptr, 333,
+                                  arguments);
+    return std::tuple(p, m, v);
+  };
+  const auto [p, m, v] = swept(kokkos::started_functions());
+  const auto [sse_p, sse_m, sse_v] = swept(sse::host_functions);
+  EXPECT_TRUE(same_bits(p, sse_p));
+  EXPECT_TRUE(same_bits(m, sse_m));
+  EXPECT_TRUE(same_bits(v, sse_v));
 }
 
 #endif

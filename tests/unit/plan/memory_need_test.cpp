@@ -40,6 +40,18 @@ TEST(MemoryNeed, OfOneRankIsFourTimesItsWeights) {
   EXPECT_LT(static_cast<double>(need.total()) / kGiB, 1080) << "a lower bound, with no guess";
 }
 
+TEST(MemoryNeed, IsThatOfTheTypes) {
+  MemoryNeedOptions options = bf16();
+  options.precision.master = options.moments = DType::bf16;
+  const MemoryNeed wide = need_of("llama3", "8B", {1, 1, 1, 1, 1}, 1),
+                   need = need_of("llama3", "8B", {1, 1, 1, 1, 1}, 1, options);
+  EXPECT_EQ(2 * need.weights, wide.weights);
+  EXPECT_EQ(need.gradients, wide.gradients) << "in the type that they are reduced in";
+  EXPECT_EQ(need.optimizer, 2 * need.weights);
+  options.precision.reduce = DType::bf16;
+  EXPECT_EQ(need_of("llama3", "8B", {1, 1, 1, 1, 1}, 1, options).gradients, need.weights);
+}
+
 TEST(MemoryNeed, EveryAxisThatCutsParametersCutsIt) {
   const double whole = static_cast<double>(need_of("llama3", "8B", {1, 1, 1, 1, 1}, 1).state());
   for (const mesh::Degrees& degrees :

@@ -38,7 +38,7 @@ const Flags kKeepAll{"--activation_checkpoint.mode", "none"},
     kOp{"--activation_checkpoint.mode", "selective", "--activation_checkpoint.selective_ac_option",
         "op"},
     kFused{"--training.fused_linear_cross_entropy", "always"},
-    kAsync{"--parallelism.enable_async_tensor_parallel"};
+    kAsync{"--parallelism.enable_async_tensor_parallel"}, kBfloat16{"--training.dtype", "bfloat16"};
 
 Flags axis(const std::string& name, const char* degree) {
   return {"--parallelism." + name + "_parallel_degree", degree};
@@ -67,6 +67,8 @@ const JobCase kJobs[] = {
     {"SmallFull", 8, k1B + kFull + kFused},
     {"All", 8, k8B + kKeepAll},
     {"Full", 8, k8B + kFull},
+    {"FullBfloat16", 8, k8B + kFull + kBfloat16},
+    {"FullBfloat16Moments", 8, k8B + kFull + Flags{"--optimizer.moments_dtype", "bfloat16"}},
     {"FullFused", 8, k8B + kFull + kFused},
     {"ByOperation", 8, k8B + kOp},
     {"Tensor2", 16, k8B + kKeepAll + axis("tensor", "2")},
