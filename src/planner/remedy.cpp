@@ -1,7 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // The smallest change of a job that makes it fit.
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <array>
+#include <utility>
 
 #include "each_variant.hpp"
 #include "step_bound.hpp"
@@ -57,7 +60,34 @@ std::optional<Remedy> of_space(const VariantSpace& space, const Machine& machine
   if (!any_fits(space, machine, stack)) return std::nullopt;
   for (int count = 0; count <= static_cast<int>(kKnobs); ++count)
     if (std::optional<Option> option = fastest(space, count, machine, stack))
-      return Remedy{space.own_work().gpus, false, count, std::move(*option)};
+      return Remedy{.gpus = space.own_work().gpus, .turned = count, .option = std::move(*option)};
+  return std::nullopt;
+}
+
+/// The job with moments in bfloat16, or with weights too: the first of these that fits.
+std::optional<Remedy> of_smaller_state(const config::Resolved& job, int gpus,
+                                       const Machine& machine, const Stack& stack) {
+  if (job.job.training.dtype != "float32") return std::nullopt;
+  plan::Planner planner;
+  config::Reading reading;
+  reading.resolved = job;
+  config::JobConfig& changed = reading.resolved.job;
+  for (const auto& [key, type] : {std::pair<const char*, std::string*>{
+                                      "optimizer.moments_dtype", &changed.optimizer.moments_dtype},
+                                  {"training.dtype", &changed.training.dtype}}) {
+    changed.optimizer.moments_dtype = job.job.optimizer.moments_dtype;
+    *type = "bfloat16";
+    reading.resolved.origins[key] = "tessera plan";
+    const std::optional<plan::JobPlan> plan = planner.plan(reading, gpus, 0);
+    if (!plan) continue;
+    const VariantSpace space(reading.resolved, *plan, machine, stack);
+    std::optional<Remedy> remedy = of_space(space, machine, stack);
+    if (!remedy) continue;
+    remedy->bfloat16_state = true;
+    auto& changes = remedy->option.changes;
+    changes.insert(changes.begin(), fmt::format("{} = \"bfloat16\"", key));
+    return remedy;
+  }
   return std::nullopt;
 }
 
@@ -66,6 +96,7 @@ std::optional<Remedy> of_space(const VariantSpace& space, const Machine& machine
 std::optional<Remedy> smallest_remedy(const config::Resolved& job, const VariantSpace& space,
                                       const Machine& machine, const Stack& stack) {
   if (std::optional<Remedy> remedy = of_space(space, machine, stack)) return remedy;
+  if (auto remedy = of_smaller_state(job, space.own_work().gpus, machine, stack)) return remedy;
   plan::Planner planner;
   // The job's own degree is for its own number of GPUs.
   config::Resolved open = job;

@@ -75,8 +75,14 @@ def fit_row(tessera, name, family, flavor, gpus):
         best = found["best"][0]
         gib = best["memory_gib"]
         return f"| {name} | {gpus} | {mesh_of(best, gpus)} | {gib:.0f} | yes |\n"
-    needed = found["smallest_change"]["gpus"] if "smallest_change" in found else None
-    return f"| {name} | {gpus} | none | | no{f': from {needed} GPUs on' if needed else ''} |\n"
+    remedy = found.get("smallest_change")
+    if not remedy:
+        words = "no"
+    elif remedy["gpus"] == gpus:  # the first change is that of types
+        words = f"only with `{remedy['changes'][0]}`"
+    else:
+        words = f"no: from {remedy['gpus']} GPUs on"
+    return f"| {name} | {gpus} | none | | {words} |\n"
 
 
 def fits(tessera):

@@ -48,14 +48,16 @@ std::vector<KnobEffect> knob_effects(const VariantSpace& space, const Option& be
 
 /// What makes a job fit that does not.
 struct Remedy {
-  int gpus = 0;            ///< those of the job, or twice, four times ... as many
-  bool more_gpus = false;  ///< than the job has
-  int turned = 0;          ///< knobs
+  int gpus = 0;                 ///< those of the job, or twice, four times ... as many
+  bool more_gpus = false;       ///< than the job has
+  bool bfloat16_state = false;  ///< the change makes moments, or weights too, smaller
+  int turned = 0;               ///< knobs
   Option option;
 };
 
-/// The remedy of the fewest GPUs; among those, of the fewest knobs, and then the fastest. Nothing
-/// where no number of GPUs helps. `job`: of `space`, and does not fit.
+/// The remedy of the fewest GPUs; among those, with the types of the job's weights and moments
+/// where it can be, of the fewest knobs, and then the fastest. Nothing where no number of GPUs
+/// helps. `job`: of `space`, and does not fit.
 std::optional<Remedy> smallest_remedy(const config::Resolved& job, const VariantSpace& space,
                                       const Machine& machine, const Stack& stack);
 

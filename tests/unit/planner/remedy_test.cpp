@@ -82,9 +82,26 @@ TEST_P(Remedies, TheChangeFitsAndNoSmallerOneDoes) {
   const plan::JobPlan plan = plan::plan_job(remedy->option.job, remedy->gpus, 0);
   const Workload work = workload_of(plan, job.stack);
   EXPECT_TRUE(fits(memory_of(work, job.stack), job.machine));
-  const int most = remedy->more_gpus ? 3 : remedy->turned - 1;
+  const int most = remedy->more_gpus || remedy->bfloat16_state ? 3 : remedy->turned - 1;
   for (int count = 0; count <= most; ++count)
     EXPECT_FALSE(any_fits(job, count, 0, job.space.own())) << count << " knobs are enough";
+}
+
+TEST(RemedyOfOneGpu, StateInBfloat16ComesBeforeMoreGpus) {
+  const auto remedy_in = [](double memory_gib) {
+    const PlannedJob job = job_of({"3B", 1, "8192", "1", "full", memory_gib});
+    return smallest_remedy(job.job, job.space, job.machine, job.stack);
+  };
+  const auto moments = remedy_in(48), all = remedy_in(42), more = remedy_in(30);
+  ASSERT_TRUE(moments && all && more);
+  EXPECT_EQ(moments->gpus, 1);
+  EXPECT_EQ(moments->option.changes.front(), "optimizer.moments_dtype = \"bfloat16\"");
+  EXPECT_EQ(moments->option.job.job.training.dtype, "float32");
+  EXPECT_EQ(all->gpus, 1);
+  EXPECT_EQ(all->option.changes.front(), "training.dtype = \"bfloat16\"");
+  EXPECT_EQ(all->option.job.job.optimizer.moments_dtype, "auto");
+  EXPECT_TRUE(more->more_gpus);
+  EXPECT_EQ(more->option.job.job.training.dtype, "float32");
 }
 
 INSTANTIATE_TEST_SUITE_P(Planted, Remedies,
