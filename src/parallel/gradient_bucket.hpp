@@ -73,7 +73,7 @@ class GradientBucket {
   ShardGroup& group_;
   comm::Communicator& replicate_;
   bool tree_;
-  at::Tensor flat_;  ///< [chunk_elements] in Precision::master
+  at::Tensor flat_;  ///< [chunk_elements] in Precision::gradient()
   PartialSums partials_;
   Reduction reduction_;
   at::Tensor sum_;  ///< flat_, or a copy of it, while it is summed over other ranks

@@ -143,7 +143,9 @@ class Choice {
         {*open_.begin()},
         fmt::format("no values of {} fit {} x {} with {:.1f} GiB; {}", fmt::join(open_, ", "),
                     ranks_, machine_.name, machine_.memory_bytes / kGiB,
-                    remedy && remedy->more_gpus
+                    remedy && remedy->bfloat16_state
+                        ? fmt::format("set {}", fmt::join(remedy->option.changes, ", "))
+                    : remedy && remedy->more_gpus
                         ? fmt::format("take {} ranks", remedy->gpus)
                         : "see `tessera plan` for what else makes the job smaller"));
   }

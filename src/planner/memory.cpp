@@ -23,15 +23,17 @@ void add_fsdp(const Workload& work, const Params& all, const Params& largest_blo
   out.weights = work.master_bytes * own;
   out.gradients = work.gradient_bytes * own;
   out.optimizer = 2 * work.moment_bytes * own;
-  const double compute = work.precision == Precision::f32 ? 4 : 2;
   // Freed: a block and those ahead of it, the embedding and the output; and the gradients of one
   // block.
   const double blocks =
       1 + static_cast<double>(std::min<std::int64_t>(work.prefetch_units, work.model.layers));
-  out.gathered = work.reshard
-                     ? compute * (blocks * largest_block.all() + ends) + 4 * largest_block.all()
-                     : compute * all.all();
-  if (work.unsharded_gradients) out.gathered += work.gradient_bytes * all.all();
+  if (!reads_stored_weights(work))
+    out.gathered =
+        compute_bytes(work) * (work.reshard ? blocks * largest_block.all() + ends : all.all());
+  if (work.reshard) out.gathered += work.gradient_bytes * largest_block.all();
+  // Without shards, the gradients of microbatches are added where the optimizer reads them.
+  if (work.unsharded_gradients && !is_unsharded(work))
+    out.gathered += work.gradient_bytes * all.all();
 }
 
 void add_distributed_optimizer(const Workload& work, const Stack& stack, const Params& all,

@@ -4,7 +4,8 @@
 
 #include <algorithm>
 #include <array>
-#include <utility>
+#include <string>
+#include <vector>
 
 #include "each_variant.hpp"
 #include "step_bound.hpp"
@@ -64,30 +65,50 @@ std::optional<Remedy> of_space(const VariantSpace& space, const Machine& machine
   return std::nullopt;
 }
 
-/// The job with moments in bfloat16, or with weights too: the first of these that fits.
-std::optional<Remedy> of_smaller_state(const config::Resolved& job, int gpus,
-                                       const Machine& machine, const Stack& stack) {
-  if (job.job.training.dtype != "float32") return std::nullopt;
-  plan::Planner planner;
+/// The job with other types, which `keys` change.
+struct OtherTypes {
+  std::string dtype, moments;
+  std::vector<std::string> keys;
+};
+
+/// Types that are smaller than the job's: of the moments, and then of the weights too.
+std::vector<OtherTypes> smaller_types(const config::JobConfig& job) {
+  const std::string &dtype = job.training.dtype, &moments = job.optimizer.moments_dtype;
+  std::vector<OtherTypes> types;
+  if (dtype == "float64") return types;
+  if (moments == "float32" || (moments == "auto" && dtype == "float32"))
+    types.push_back({dtype, "bfloat16", {"optimizer.moments_dtype"}});
+  if (dtype == "float32" && moments == "float32")
+    types.push_back({"bfloat16", "bfloat16", {"training.dtype", "optimizer.moments_dtype"}});
+  else if (dtype == "float32")
+    types.push_back({"bfloat16", moments, {"training.dtype"}});
+  return types;
+}
+
+std::optional<Remedy> of_types(const OtherTypes& types, const config::Resolved& job, int gpus,
+                               const Machine& machine, const Stack& stack) {
   config::Reading reading;
   reading.resolved = job;
-  config::JobConfig& changed = reading.resolved.job;
-  for (const auto& [key, type] : {std::pair<const char*, std::string*>{
-                                      "optimizer.moments_dtype", &changed.optimizer.moments_dtype},
-                                  {"training.dtype", &changed.training.dtype}}) {
-    changed.optimizer.moments_dtype = job.job.optimizer.moments_dtype;
-    *type = "bfloat16";
-    reading.resolved.origins[key] = "tessera plan";
-    const std::optional<plan::JobPlan> plan = planner.plan(reading, gpus, 0);
-    if (!plan) continue;
-    const VariantSpace space(reading.resolved, *plan, machine, stack);
-    std::optional<Remedy> remedy = of_space(space, machine, stack);
-    if (!remedy) continue;
-    remedy->bfloat16_state = true;
-    auto& changes = remedy->option.changes;
+  reading.resolved.job.training.dtype = types.dtype;
+  reading.resolved.job.optimizer.moments_dtype = types.moments;
+  for (const std::string& key : types.keys) reading.resolved.origins[key] = "tessera plan";
+  const std::optional<plan::JobPlan> plan = plan::Planner().plan(reading, gpus, 0);
+  if (!plan) return std::nullopt;
+  const VariantSpace space(reading.resolved, *plan, machine, stack);
+  std::optional<Remedy> remedy = of_space(space, machine, stack);
+  if (!remedy) return std::nullopt;
+  remedy->bfloat16_state = true;
+  auto& changes = remedy->option.changes;
+  for (const std::string& key : types.keys)
     changes.insert(changes.begin(), fmt::format("{} = \"bfloat16\"", key));
-    return remedy;
-  }
+  return remedy;
+}
+
+std::optional<Remedy> of_smaller_state(const config::Resolved& job, int gpus,
+                                       const Machine& machine, const Stack& stack) {
+  if (!stack.bfloat16_state) return std::nullopt;
+  for (const OtherTypes& types : smaller_types(job.job))
+    if (auto remedy = of_types(types, job, gpus, machine, stack)) return remedy;
   return std::nullopt;
 }
 

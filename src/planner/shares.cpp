@@ -49,4 +49,15 @@ int expert_shards_of(const Workload& work) {
   return std::max(1, shards_of(work) * work.tp / (work.ep * work.etp));
 }
 
+double compute_bytes(const Workload& work) { return work.precision == Precision::f32 ? 4 : 2; }
+
+bool is_unsharded(const Workload& work) {
+  return shards_of(work) == 1 && (!work.model.mixture || expert_shards_of(work) == 1);
+}
+
+bool reads_stored_weights(const Workload& work) {
+  return is_unsharded(work) && !work.distributed_optimizer &&
+         work.master_bytes == compute_bytes(work);
+}
+
 }  // namespace tessera::planner

@@ -29,4 +29,11 @@ Params params_of_rank(const Workload& work, schedule::PipelineRank rank);
 int shards_of(const Workload& work);
 int expert_shards_of(const Workload& work);
 
+/// No rank has a part of another one's weights.
+bool is_unsharded(const Workload& work);
+/// Bytes of a weight as layers read it.
+double compute_bytes(const Workload& work);
+/// Layers read the stored weights: nothing is gathered, and nothing cast.
+bool reads_stored_weights(const Workload& work);
+
 }  // namespace tessera::planner

@@ -30,7 +30,7 @@ constexpr std::array<Key<double>, 11> kNumbers{
      {"optimizer_bytes", &Stack::optimizer_bytes},
      {"working_factor", &Stack::working_factor},
      {"fsdp_copies", &Stack::fsdp_copies}}};
-constexpr std::array<Key<bool>, 12> kTruths{
+constexpr std::array<Key<bool>, 13> kTruths{
     {{"tp_overlap", &Stack::tp_overlap},
      {"distributed_optimizer", &Stack::distributed_optimizer},
      {"recast_weights", &Stack::recast_weights},
@@ -38,6 +38,7 @@ constexpr std::array<Key<bool>, 12> kTruths{
      {"fused_loss", &Stack::fused_loss},
      {"loss_beside_blocks", &Stack::loss_beside_blocks},
      {"offload", &Stack::offload},
+     {"bfloat16_state", &Stack::bfloat16_state},
      {"graphs", &Stack::graphs},
      {"op_remakes_products", &Stack::op_remakes_products},
      {"keeps_gathered", &Stack::keeps_gathered},

@@ -67,7 +67,10 @@ void for_each_whole(const parallel::Params& params, const model::ModelSpec& mode
 
 void dump_gradients(const parallel::Params& params, const model::ModelSpec& model,
                     comm::Communicator& control, const std::filesystem::path& file) {
-  const auto type = params.front()->master.scalar_type();
+  const auto trained =
+      std::ranges::find_if(params, [](const auto* param) { return param->gradient.defined(); });
+  const auto type =
+      (trained == params.end() ? params.front()->master : (*trained)->gradient).scalar_type();
   std::optional<hf::SafetensorsWriter> writer;
   if (control.rank() == 0) {
     std::filesystem::create_directories(file.parent_path());

@@ -47,6 +47,7 @@ struct Stack {
   bool keeps_expert_outputs = false;  ///< experts' outputs are kept, for the gradients of scores
   bool fused_loss = false;        ///< the loss is computed in chunks of tokens where a job says so
   bool offload = false;           ///< activations go to the host where a job says so
+  bool bfloat16_state = false;    ///< weights and moments in bfloat16 lose no small updates
   bool graphs = false;            ///< steps are CUDA graphs where a job says so
   bool defer_head_wgrad = false;  ///< the output's weight gradients run in the pipeline's drain
   Launches kernels{30, 50};       ///< of a block

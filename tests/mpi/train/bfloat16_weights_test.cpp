@@ -17,13 +17,13 @@ struct Row {
   std::string family = {};
   std::int64_t seed = 3;
   bool offload = false;
-  std::string moments = "auto";
+  std::string weights = "bfloat16", moments = "auto";
   bool randomly = true;
 };
 
 config::JobConfig job_of(const Row& row) {
   config::JobConfig job = tiny_job("float32");
-  job.training.dtype = "bfloat16";
+  job.training.dtype = row.weights;
   job.training.global_batch_size = 8;
   job.training.local_batch_size =
       4 / std::max(1, row.degrees.dp_replicate * row.degrees.dp_shard / 2);
@@ -98,12 +98,13 @@ std::map<std::string, Values> on_one_rank(const Row& row, int steps) {
   return values;
 }
 
-/// Share of the elements of weights and moments of all ranks that have the bits of `expected`.
+/// Share of the elements in bfloat16 of all ranks that have the bits of `expected`.
 double share_of_equal_bits(Training& training, const std::map<std::string, Values>& expected) {
   double equal = 0, all = 0;
   for (const optim::ParamState& state : training.trainer().optimizer_states()) {
     const Values values = values_of(state);
     for (std::size_t i = 0; i < values.size(); ++i) {
+      if (values[i].scalar_type() == at::kFloat) continue;
       at::Tensor whole = expected.at(state.fqn)[i];
       for (std::size_t dim = 0; dim < state.box.offset.size(); ++dim)
         whole = whole.narrow(static_cast<std::int64_t>(dim), state.box.offset[dim],
@@ -119,7 +120,7 @@ double share_of_equal_bits(Training& training, const std::map<std::string, Value
 
 std::vector<Row> rows() {
   const int n = world().size();
-  if (n == 1) return {{}, {.offload = true}};
+  if (n == 1) return {{}, {.offload = true}, {.weights = "float32", .moments = "bfloat16"}};
   std::vector<Row> rows{{.degrees = {1, 1, n, 1, 1}},
                         {.degrees = {1, 1, 1, 1, n}},
                         {.degrees = {n, 1, 1, 1, 1}},
@@ -127,6 +128,7 @@ std::vector<Row> rows() {
                         {.degrees = {1, 1, n, 1, 1}, .offload = true},
                         {.degrees = {1, 1, n, 1, 1}, .family = "deepseek_v3"}};
   rows.back().degrees.ep = n;
+  rows.push_back({.degrees = {1, 1, 1, 1, n}, .weights = "float32", .moments = "bfloat16"});
   if (n >= 4) rows.push_back({.degrees = {1, 1, n / 2, 1, 2}});
   if (n >= 4) rows.push_back({.degrees = {2, 1, 1, 1, n / 2}, .family = "mixtral"});
   return rows;
@@ -143,6 +145,41 @@ TEST(Bfloat16Weights, AreRoundedTheSameOnEveryMesh) {
     const double others = share_of_equal_bits(training, on_one_rank(other, 1));
     EXPECT_GE(same, 0.998) << training.mesh().layout().to_string() << ' ' << row.family;
     EXPECT_LE(others, 0.8);
+  }
+}
+
+/// To nearest there is no seed, and results are others.
+TEST(Bfloat16Weights, AreRoundedToNearestByAKey) {
+  Row nearest;
+  nearest.degrees.dp_shard = world().size();
+  nearest.randomly = false;
+  Training training(nearest);
+  training.steps(1);
+  Row other = nearest;
+  ++other.seed;
+  EXPECT_GE(share_of_equal_bits(training, on_one_rank(other, 1)), 0.998);
+  other.randomly = true;
+  EXPECT_LE(share_of_equal_bits(training, on_one_rank(other, 1)), 0.8);
+}
+
+/// Between float32 and bfloat16, to nearest.
+TEST(Bfloat16Weights, AreConvertedByALoad) {
+  Row narrow;
+  narrow.degrees.dp_shard = world().size();
+  Row wide = narrow;
+  wide.weights = "float32";
+  for (const auto& [from, to] : {std::pair{wide, narrow}, std::pair{narrow, wide}}) {
+    const SharedFolder folder;
+    Training saved(from), loaded(to);
+    saved.steps(1);
+    saved.save(folder.path());
+    loaded.load(folder.path());
+    for (std::size_t i = 0; i < saved.trainer().optimizer_states().size(); ++i) {
+      const Values stored = values_of(saved.trainer().optimizer_states()[i]),
+                   read = values_of(loaded.trainer().optimizer_states()[i]);
+      for (std::size_t k = 0; k < read.size(); ++k)
+        EXPECT_TRUE(at::equal(read[k], stored[k].to(read[k].scalar_type())));
+    }
   }
 }
 
@@ -170,10 +207,9 @@ TEST(Bfloat16Weights, HaveTypesOfTheirOwn) {
   Row wide_moments;
   wide_moments.degrees.dp_shard = world().size();
   wide_moments.moments = "float32";
-  Row nearest = wide_moments;
-  nearest.moments = "auto";
-  nearest.randomly = false;
-  for (const Row& row : {wide_moments, nearest}) {
+  Row narrow = wide_moments;
+  narrow.moments = "auto";
+  for (const Row& row : {wide_moments, narrow}) {
     Training training(row);
     training.steps(1);
     for (const optim::ParamState& state : training.trainer().optimizer_states()) {

@@ -165,6 +165,13 @@ TEST(Resolve, DerivesWhatOneKeyGivesToAnother) {
   EXPECT_EQ(r.job.model.hf_assets_path, "tok");
 }
 
+TEST(Resolve, WarnsOfMomentsThatFloat64Overrules) {
+  const Resolved r =
+      resolve({"--training.dtype", "float64", "--optimizer.moments_dtype", "bfloat16"});
+  EXPECT_EQ(r.job.optimizer.moments_dtype, "auto");
+  EXPECT_THAT(r.warnings, Contains(HasSubstr("optimizer.moments_dtype = \"bfloat16\"")));
+}
+
 /// A job in which every kind of value differs from its default.
 Resolved unusual() {
   const JobFile file(

@@ -73,7 +73,7 @@ acts | training.seq_len | 128 | tests/unit/plan/batch_plan_test.cpp | seq_len
 acts | training.max_norm | 0.5 | tests/cli/keys.test | max_norm
 acts | training.steps | 20 | tests/cli/keys.test | --training.steps
 acts | training.enable_cpu_offload | true | tests/cli/keys.test | enable_cpu_offload
-acts | training.dtype | bfloat16 | tests/mpi/train/bfloat16_weights_test.cpp | training.dtype = "bfloat16"
+acts | training.dtype | bfloat16 | tests/mpi/train/bfloat16_weights_test.cpp | training.dtype
 acts | training.mixed_precision_param | float32 | tests/cli/train.test | mixed_precision_param
 acts | training.mixed_precision_reduce | bfloat16 | tests/unit/plan/job_plan_test.cpp | mixed_precision_reduce
 harmless | training.gc_freq | 10

@@ -146,19 +146,26 @@ TEST(AdamWSweep, RoundsByTheKnownGenerator) {
   at::manual_seed(19);
   const std::int64_t first = (std::int64_t{1} << 33) - 700, whole = std::int64_t{1} << 34;
   const StochasticRounding rounding{0x0123456789abcdefULL, {whole}, {{first}, {1403}}};
-  for (const auto grad : {at::kFloat, at::kBFloat16})
-    for (const auto moments : {at::kFloat, at::kBFloat16}) {
-      const State s = State::random_of(1403, at::kBFloat16, grad, moments);
-      const State exact{s.param.to(at::kFloat), s.grad.clone(),
-                        s.exp_avg.to(at::kFloat, false, true),
-                        s.exp_avg_sq.to(at::kFloat, false, true)};
-      exact.sweep(scalars);
-      s.sweep(scalars, {}, &rounding);
-      EXPECT_TRUE(at::equal(s.param, rounded(exact.param, rounding.key, first, 0)));
-      if (moments == at::kFloat) continue;
-      EXPECT_TRUE(at::equal(s.exp_avg, rounded(exact.exp_avg, rounding.key, first, 16)));
-      EXPECT_TRUE(at::equal(s.exp_avg_sq, rounded(exact.exp_avg_sq, rounding.key, first, 32)));
-    }
+  const auto wide = [](const at::Tensor& t) { return t.to(at::kFloat, false, /*copy=*/true); };
+  for (const auto param : {at::kFloat, at::kBFloat16})
+    for (const auto grad : {at::kFloat, at::kBFloat16})
+      for (const auto moments : {at::kFloat, at::kBFloat16}) {
+        const State s = State::random_of(1403, param, grad, moments);
+        const State exact{wide(s.param), s.grad.clone(), wide(s.exp_avg), wide(s.exp_avg_sq)};
+        const bool master = param == at::kFloat;
+        const at::Tensor copy = master ? at::empty({1403}, options(at::kBFloat16)) : at::Tensor();
+        exact.sweep(scalars);
+        s.sweep(scalars, copy, &rounding);
+        const auto expected = [&](const at::Tensor& value, at::ScalarType type, int shift) {
+          return type == at::kFloat ? value : rounded(value, rounding.key, first, shift);
+        };
+        EXPECT_TRUE(at::equal(s.param, expected(exact.param, param, 0)));
+        EXPECT_TRUE(at::equal(s.exp_avg, expected(exact.exp_avg, moments, 16)));
+        EXPECT_TRUE(at::equal(s.exp_avg_sq, expected(exact.exp_avg_sq, moments, 32)));
+        if (master) {
+          EXPECT_TRUE(at::equal(copy, exact.param.to(at::kBFloat16)));
+        }
+      }
 }
 
 TEST(AdamWSweep, RoundsShardsAsTheWhole) {

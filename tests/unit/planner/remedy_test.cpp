@@ -88,8 +88,8 @@ TEST_P(Remedies, TheChangeFitsAndNoSmallerOneDoes) {
 }
 
 TEST(RemedyOfOneGpu, StateInBfloat16ComesBeforeMoreGpus) {
-  const auto remedy_in = [](double memory_gib) {
-    const PlannedJob job = job_of({"3B", 1, "8192", "1", "full", memory_gib});
+  const auto remedy_in = [](double memory_gib, const std::vector<std::string>& more = {}) {
+    const PlannedJob job = job_of({"3B", 1, "8192", "1", "full", memory_gib, more});
     return smallest_remedy(job.job, job.space, job.machine, job.stack);
   };
   const auto moments = remedy_in(48), all = remedy_in(42), more = remedy_in(30);
@@ -102,6 +102,19 @@ TEST(RemedyOfOneGpu, StateInBfloat16ComesBeforeMoreGpus) {
   EXPECT_EQ(all->option.job.job.optimizer.moments_dtype, "auto");
   EXPECT_TRUE(more->more_gpus);
   EXPECT_EQ(more->option.job.job.training.dtype, "float32");
+
+  const std::vector<std::string> wide{"--optimizer.moments_dtype", "float32"};
+  const auto both = remedy_in(42, wide);
+  ASSERT_TRUE(both);
+  EXPECT_EQ(both->option.job.job.training.dtype, "bfloat16");
+  EXPECT_EQ(both->option.job.job.optimizer.moments_dtype, "bfloat16");
+  const auto rest = remedy_in(42, {"--training.dtype", "bfloat16", wide[0], wide[1]});
+  ASSERT_TRUE(rest);
+  EXPECT_EQ(rest->option.changes.front(), "optimizer.moments_dtype = \"bfloat16\"");
+
+  PlannedJob job = job_of({"3B", 1, "8192", "1", "full", 42});
+  job.stack.bfloat16_state = false;
+  EXPECT_TRUE(smallest_remedy(job.job, job.space, job.machine, job.stack)->more_gpus);
 }
 
 INSTANTIATE_TEST_SUITE_P(Planted, Remedies,

@@ -69,6 +69,8 @@ const JobCase kJobs[] = {
     {"Full", 8, k8B + kFull},
     {"FullBfloat16", 8, k8B + kFull + kBfloat16},
     {"FullBfloat16Moments", 8, k8B + kFull + Flags{"--optimizer.moments_dtype", "bfloat16"}},
+    {"OneBfloat16", 1, k1B + kFull + kBfloat16},
+    {"StagesBfloat16", 8, k8B + kFull + kBfloat16 + axis("pipeline", "2") + axis("tensor", "4")},
     {"FullFused", 8, k8B + kFull + kFused},
     {"ByOperation", 8, k8B + kOp},
     {"Tensor2", 16, k8B + kKeepAll + axis("tensor", "2")},
