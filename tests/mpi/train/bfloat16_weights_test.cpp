@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 // Masters and moments in bf16: the random bits that round them are the same on every mesh, and a
 // run that resumes goes through the same ones.
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <algorithm>
 #include <array>
+#include <fstream>
 #include <map>
 
 #include "mpi/train/state_fixture.hpp"
@@ -49,6 +51,7 @@ class Training {
   }
   train::Trainer& trainer() { return trainer_; }
   mesh::DeviceMesh& mesh() { return mesh_; }
+  const model::Model& model() const { return model_; }
   void steps(int count) {
     for (int i = 0; i < count; ++i) EXPECT_FALSE(trainer_.step().skipped);
   }
@@ -160,6 +163,25 @@ TEST(Bfloat16Weights, AreRoundedToNearestByAKey) {
   EXPECT_GE(share_of_equal_bits(training, on_one_rank(other, 1)), 0.998);
   other.randomly = true;
   EXPECT_LE(share_of_equal_bits(training, on_one_rank(other, 1)), 0.8);
+}
+
+TEST(Bfloat16Weights, GradientsAreWrittenInTheirOwnType) {
+  Row row;
+  row.degrees.dp_shard = world().size();
+  const SharedFolder folder;
+  Training training(row);
+  training.trainer().compute();
+  const fs::path file = folder.path() / "gradients.safetensors";
+  train::dump_gradients(training.trainer().stages().params(), training.model(),
+                        training.mesh().control(), file);
+  if (world().rank() != 0) return;
+  std::ifstream stream(file, std::ios::binary);
+  std::uint64_t size = 0;
+  stream.read(reinterpret_cast<char*>(&size), sizeof size);
+  std::string header(size, ' ');
+  stream.read(header.data(), static_cast<std::streamsize>(size));
+  EXPECT_THAT(header, testing::HasSubstr("\"F32\""));
+  EXPECT_THAT(header, testing::Not(testing::HasSubstr("BF16")));
 }
 
 /// Between float32 and bfloat16, to nearest.
