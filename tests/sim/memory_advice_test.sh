@@ -24,7 +24,7 @@ fits_when_changed() {
   local name=$1 ranks=$3 change
   export TESSERA_SIM_MEMORY_BYTES=$(($2 << 20))
   check "$name: $2 MiB are too few" "$(on device "$ranks" "$name" "${@:6}")" 3
-  check "$name: says what helps" "$(grep -cE "out of memory on this GPU in .*; the planner's best changes$4: [^ ]+ = [^ ]+ wins [0-9.]+ .iB$5;" "$work/$name.log" | sed 's/[1-9]/yes/')" yes
+  check "$name: says what helps" "$(grep -cE "out of memory on this GPU in .*; the planner's best changes$4: [^ ]+ = [^ ]+( and [^ ]+ = [^ ]+)? wins [0-9.]+ .iB$5;" "$work/$name.log" | sed 's/[1-9]/yes/')" yes
   change=$(first_change "$name")
   # shellcheck disable=SC2086
   check "$name: fits with ${change//$'\n'/ }" "$(on device "$ranks" "$name.changed" "${@:6}" $change)" 0
