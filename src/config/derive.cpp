@@ -39,6 +39,16 @@ void forget_moments(Draft& draft) {
   draft.derived["optimizer.moments_dtype"] = "training.dtype";
 }
 
+void warn_of_unused_rounding(Draft& draft) {
+  const config::JobConfig& job = draft.job;
+  if (job.training.dtype == "bfloat16" || job.optimizer.moments_dtype == "bfloat16") return;
+  if (draft.written("optimizer.stochastic_rounding"))
+    draft.warn_of({"optimizer.stochastic_rounding", "training.dtype", "optimizer.moments_dtype"},
+                  fmt::format("optimizer.stochastic_rounding ({}) has no effect: neither weights "
+                              "nor moments are bfloat16",
+                              draft.place_of("optimizer.stochastic_rounding").exact()));
+}
+
 /// TorchTitan's rule: a warm-up that is longer than the schedule is cut to it.
 void shorten_warmup(Draft& draft) {
   auto& schedule = draft.job.lr_scheduler;
@@ -84,6 +94,7 @@ void derive(Draft& draft) {
   widen(draft, "training.mixed_precision_param", draft.job.training.mixed_precision_param);
   widen(draft, "training.mixed_precision_reduce", draft.job.training.mixed_precision_reduce);
   forget_moments(draft);
+  warn_of_unused_rounding(draft);
   shorten_warmup(draft);
   find_data(draft);
   share_sizes(draft);

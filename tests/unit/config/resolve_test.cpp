@@ -172,6 +172,14 @@ TEST(Resolve, WarnsOfMomentsThatFloat64Overrules) {
   EXPECT_THAT(r.warnings, Contains(HasSubstr("optimizer.moments_dtype = \"bfloat16\"")));
 }
 
+TEST(Resolve, WarnsOfRoundingThatNothingNeeds) {
+  const auto warnings = [](const std::string& type) {
+    return resolve({"--training.dtype", type, "--optimizer.stochastic_rounding", "false"}).warnings;
+  };
+  EXPECT_THAT(warnings("float32"), Contains(HasSubstr("optimizer.stochastic_rounding")));
+  EXPECT_THAT(warnings("bfloat16"), Not(Contains(HasSubstr("optimizer.stochastic_rounding"))));
+}
+
 /// A job in which every kind of value differs from its default.
 Resolved unusual() {
   const JobFile file(
