@@ -19,18 +19,20 @@ first_change() {
     sed -E 's/^[^:]*: //; s/ wins .*//; s/ and /\n/g' | sed -E 's/^([^ ]+) = "?([^"]*)"?$/--\1 \2/'
 }
 
-# fits_when_changed NAME MIB RANKS MACHINE COST [FLAG...]: what is said of the machine of the times, and of the first change's time.
+# fits_when_changed NAME MIB RANKS MACHINE COST CHANGE [FLAG...]: what is said of the machine of the times, of the first change's
+# time, and the change.
 fits_when_changed() {
   local name=$1 ranks=$3 change
   export TESSERA_SIM_MEMORY_BYTES=$(($2 << 20))
-  check "$name: $2 MiB are too few" "$(on device "$ranks" "$name" "${@:6}")" 3
-  check "$name: says what helps" "$(grep -cE "out of memory on this GPU in .*; the planner's best changes$4: [^ ]+ = [^ ]+( and [^ ]+ = [^ ]+)? wins [0-9.]+ .iB$5;" "$work/$name.log" | sed 's/[1-9]/yes/')" yes
+  check "$name: $2 MiB are too few" "$(on device "$ranks" "$name" "${@:7}")" 3
+  check "$name: says what helps" "$(grep -cE "out of memory on this GPU in .*; the planner's best changes$4: $6 wins [0-9.]+ .iB$5;" "$work/$name.log" | sed 's/[1-9]/yes/')" yes
   change=$(first_change "$name")
   # shellcheck disable=SC2086
-  check "$name: fits with ${change//$'\n'/ }" "$(on device "$ranks" "$name.changed" "${@:6}" $change)" 0
+  check "$name: fits with ${change//$'\n'/ }" "$(on device "$ranks" "$name.changed" "${@:7}" $change)" 0
   unset TESSERA_SIM_MEMORY_BYTES
 }
 cost=' for [+-][0-9]+ % step time'
-fits_when_changed one 130 1 "" "" # float32: no machine file has its speed
-fits_when_changed pipeline 100 2 "" "$cost" --training.mixed_precision_param bfloat16 --job.machine h100-700w --parallelism.pipeline_parallel_degree 2 --training.seq_len 512
+fits_when_changed one 130 1 "" "" '[^ ]+ = [^ ]+' # float32: no machine file has its speed
+fits_when_changed pipeline 100 2 "" "$cost" \
+  'activation_checkpoint.mode = "selective" and activation_checkpoint.selective_ac_option = "op"' --training.mixed_precision_param bfloat16 --job.machine h100-700w --parallelism.pipeline_parallel_degree 2 --training.seq_len 512
 finish
