@@ -118,13 +118,11 @@ void adamw_sweep(const at::Tensor& param, const at::Tensor& grad, const at::Tens
   AdamWArguments arguments = arguments_of(scalars);
   arguments.noise.run = std::max<std::int64_t>(1, param.numel());
   const auto& backend = backend_of(param);
-  if (rounding != nullptr) check(param, *rounding);
-  const bool rounds =
-      param.scalar_type() == at::kBFloat16 || exp_avg.scalar_type() == at::kBFloat16;
-  if (rounding == nullptr || !rounds) {
+  if (rounding == nullptr) {
     if (param.numel() > 0) backend.adamw(param, grad, exp_avg, exp_avg_sq, arguments, compute_copy);
     return;
   }
+  check(param, *rounding);
   for_parts(*rounding, [&](std::int64_t begin, std::int64_t count, const RoundingNoise& noise) {
     arguments.noise = noise;
     const auto part = [&](const at::Tensor& t) { return flat_part(t, begin, count); };

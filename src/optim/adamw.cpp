@@ -43,11 +43,12 @@ void AdamW::step(std::span<ParamState> params, double lr, std::int64_t t,
   for (const ParamState& p : params) {
     scalars.lr = lr * p.lr_scale;
     scalars.weight_decay = p.weight_decay;
+    const bool rounds = options_.rounding_seed && (p.param.scalar_type() == at::kBFloat16 ||
+                                                   p.exp_avg.scalar_type() == at::kBFloat16);
     kernels::StochasticRounding rounding;
-    if (options_.rounding_seed)
-      rounding = {rounding_key(*options_.rounding_seed, p.fqn, t), p.whole, p.box};
+    if (rounds) rounding = {rounding_key(*options_.rounding_seed, p.fqn, t), p.whole, p.box};
     kernels::adamw_sweep(p.param, p.grad, p.exp_avg, p.exp_avg_sq, scalars, p.compute_copy,
-                         options_.rounding_seed ? &rounding : nullptr);
+                         rounds ? &rounding : nullptr);
   }
 }
 

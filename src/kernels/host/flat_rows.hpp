@@ -143,19 +143,17 @@ void adamw(P* param, const G* grad, M* exp_avg, M* exp_avg_sq, Bf16* compute_cop
     const AdamWState<VecOf<P>> old{load(param + i, part), load(exp_avg + i, part),
                                    load(exp_avg_sq + i, part)};
     const auto next = adamw_element(old, load(grad + i, part), c);
-    if constexpr (sizeof(P) == 2 || sizeof(M) == 2)
-      if (noise.on) {
-        const RandomVectors bits = random_vectors(noise, noise.first + i);
-        store(param + i, next.param, bits.low, part);
-        store(exp_avg + i, next.exp_avg, bits.low >> 16, part);
-        store(exp_avg_sq + i, next.exp_avg_sq, bits.high, part);
-        if constexpr (sizeof(P) == 4)
-          if (compute_copy != nullptr) store(compute_copy + i, next.param, part);
-        return;
-      }
-    store(param + i, next.param, part);
-    store(exp_avg + i, next.exp_avg, part);
-    store(exp_avg_sq + i, next.exp_avg_sq, part);
+    constexpr bool narrow_results = sizeof(P) == 2 || sizeof(M) == 2;
+    if (!narrow_results || !noise.on) {
+      store(param + i, next.param, part);
+      store(exp_avg + i, next.exp_avg, part);
+      store(exp_avg_sq + i, next.exp_avg_sq, part);
+    } else if constexpr (narrow_results) {
+      const RandomVectors bits = random_vectors(noise, noise.first + i);
+      store(param + i, next.param, bits.low, part);
+      store(exp_avg + i, next.exp_avg, bits.low >> 16, part);
+      store(exp_avg_sq + i, next.exp_avg_sq, bits.high, part);
+    }
     if constexpr (sizeof(P) == 4)
       if (compute_copy != nullptr) store(compute_copy + i, next.param, part);
   });

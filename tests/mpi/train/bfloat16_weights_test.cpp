@@ -37,41 +37,20 @@ config::JobConfig job_of(const Row& row) {
   return job;
 }
 
-class Training {
+model::Model model_of(const Row& row, at::Device device) {
+  return row.family.empty() ? tiny_model(false, at::kFloat, 8, device)
+                            : tiny_family(row.family, at::kFloat, device);
+}
+
+class Training : public EvenTraining {
  public:
   explicit Training(const Row& row)
-      : place_(world()),
-        layout_(mesh::Layout::resolve(row.degrees, world().size())),
-        mesh_(world(), layout_, place_.backend),
-        model_(row.family.empty() ? tiny_model(false, at::kFloat, 8, place_.device)
-                                  : tiny_family(row.family, at::kFloat, place_.device)),
-        plan_(planned(job_of(row), model_, layout_)),
-        trainer_(plan_, model_, mesh_, source_, place_.device) {
-    trainer_.stages().initialize(7);
-  }
-  train::Trainer& trainer() { return trainer_; }
-  mesh::DeviceMesh& mesh() { return mesh_; }
-  const model::Model& model() const { return model_; }
-  void steps(int count) {
-    for (int i = 0; i < count; ++i) EXPECT_FALSE(trainer_.step().skipped);
-  }
-  void save(const fs::path& folder) {
-    const auto copies = train::make_device_copies(place_.device);
-    checkpoint::Saver saver(mesh_.control(), copies.get());
-    train::save_state(saver, trainer_, plan_, folder, trainer_.state());
-  }
-  void load(const fs::path& folder) {
-    ASSERT_TRUE(train::load_state(trainer_, folder, plan::LoadChoice()));
-  }
+      : EvenTraining(row.degrees, job_of(row),
+                     [&row](at::Device device) { return model_of(row, device); }) {}
 
- private:
-  Place place_;
-  mesh::Layout layout_;
-  mesh::DeviceMesh mesh_;
-  model::Model model_;
-  EvenSource source_;
-  plan::JobPlan plan_;
-  train::Trainer trainer_;
+  void steps(int count) {
+    for (int i = 0; i < count; ++i) EXPECT_FALSE(trainer().step().skipped);
+  }
 };
 
 /// A parameter with its moments, in host memory.
@@ -88,8 +67,7 @@ std::map<std::string, Values> on_one_rank(const Row& row, int steps) {
   alone.degrees = {1, 1, 1, 1, 1};
   const mesh::Layout layout = mesh::Layout::resolve(alone.degrees, 1);
   mesh::DeviceMesh mesh(layout, mesh::Rank(0));
-  const model::Model model = row.family.empty() ? tiny_model(false, at::kFloat, 8, at::kCPU)
-                                                : tiny_family(row.family, at::kFloat, at::kCPU);
+  const model::Model model = model_of(row, at::kCPU);
   const plan::JobPlan plan = planned(job_of(alone), model, layout);
   const EvenSource source;
   train::Trainer trainer(plan, model, mesh, source, at::kCPU);
@@ -172,8 +150,8 @@ TEST(Bfloat16Weights, GradientsAreWrittenInTheirOwnType) {
   Training training(row);
   training.trainer().compute();
   const fs::path file = folder.path() / "gradients.safetensors";
-  train::dump_gradients(training.trainer().stages().params(), training.model(),
-                        training.mesh().control(), file);
+  train::dump_gradients(training.stages().params(), training.model(), training.mesh().control(),
+                        file);
   if (world().rank() != 0) return;
   std::ifstream stream(file, std::ios::binary);
   std::uint64_t size = 0;

@@ -35,41 +35,17 @@ config::JobConfig job_of(const Row& row) {
   return job;
 }
 
-class Training {
+class Training : public EvenTraining {
  public:
   explicit Training(const Row& row)
-      : place_(world()),
-        layout_(mesh::Layout::resolve(row.degrees, world().size())),
-        mesh_(world(), layout_, place_.backend),
-        model_(row.family.empty() ? tiny_model(row.tied, at::kBFloat16, 4, place_.device)
-                                  : tiny_family(row.family, at::kBFloat16, place_.device)),
-        plan_(planned(job_of(row), model_, layout_)),
-        trainer_(plan_, model_, mesh_, source_, place_.device) {
-    trainer_.stages().initialize(7);
-  }
-  train::Trainer& trainer() { return trainer_; }
-  parallel::Stages& stages() { return trainer_.stages(); }
+      : EvenTraining(row.degrees, job_of(row), [&row](at::Device device) {
+          return row.family.empty() ? tiny_model(row.tied, at::kBFloat16, 4, device)
+                                    : tiny_family(row.family, at::kBFloat16, device);
+        }) {}
 
   void free_copies() {
     for (parallel::ShardGroup* group : stages().groups()) group->kept_copy().free();
   }
-  void save(const fs::path& folder) {
-    const auto copies = train::make_device_copies(place_.device);
-    checkpoint::Saver saver(mesh_.control(), copies.get());
-    train::save_state(saver, trainer_, plan_, folder, trainer_.state());
-  }
-  void load(const fs::path& folder) {
-    ASSERT_TRUE(train::load_state(trainer_, folder, plan::LoadChoice()));
-  }
-
- private:
-  Place place_;
-  mesh::Layout layout_;
-  mesh::DeviceMesh mesh_;
-  model::Model model_;
-  EvenSource source_;
-  plan::JobPlan plan_;
-  train::Trainer trainer_;
 };
 
 void double_weights(parallel::Stages& stages) {

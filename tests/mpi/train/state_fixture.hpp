@@ -5,6 +5,7 @@
 #include <gtest/gtest.h>
 
 #include <filesystem>
+#include <functional>
 
 #include "mpi/comm/mpi_main.hpp"
 #include "mpi/train/place.hpp"
@@ -119,6 +120,45 @@ class Fixture {
   plan::JobPlan plan_;
   std::unique_ptr<mesh::DeviceMesh> mesh_;
   UnevenSource source_;
+  train::Trainer trainer_;
+};
+
+/// A job with EvenSource on a mesh of the world's ranks, from the initial weights of seed 7.
+class EvenTraining {
+ public:
+  using MakeModel = std::function<model::Model(at::Device)>;
+
+  EvenTraining(const mesh::Degrees& degrees, const config::JobConfig& job,
+               const MakeModel& make_model)
+      : place_(world()),
+        layout_(mesh::Layout::resolve(degrees, world().size())),
+        mesh_(world(), layout_, place_.backend),
+        model_(make_model(place_.device)),
+        plan_(planned(job, model_, layout_)),
+        trainer_(plan_, model_, mesh_, source_, place_.device) {
+    trainer_.stages().initialize(7);
+  }
+  train::Trainer& trainer() { return trainer_; }
+  parallel::Stages& stages() { return trainer_.stages(); }
+  mesh::DeviceMesh& mesh() { return mesh_; }
+  const model::Model& model() const { return model_; }
+
+  void save(const fs::path& folder) {
+    const auto copies = train::make_device_copies(place_.device);
+    checkpoint::Saver saver(mesh_.control(), copies.get());
+    train::save_state(saver, trainer_, plan_, folder, trainer_.state());
+  }
+  void load(const fs::path& folder) {
+    ASSERT_TRUE(train::load_state(trainer_, folder, plan::LoadChoice()));
+  }
+
+ private:
+  Place place_;
+  mesh::Layout layout_;
+  mesh::DeviceMesh mesh_;
+  model::Model model_;
+  EvenSource source_;
+  plan::JobPlan plan_;
   train::Trainer trainer_;
 };
 
