@@ -88,8 +88,8 @@ struct Backend {
   /// See scaled_bytes.hpp.
   Float8Scales (*float8_scales)(const at::Tensor& largest, DType type, bool powers_of_two);
   /// One scale, or one for each line along which the bytes lie.
-  at::Tensor (*float8_bytes)(const at::Tensor& x, const at::Tensor& scales, DType type,
-                             ByteOrder order);
+  void (*float8_bytes)(const at::Tensor& x, const at::Tensor& scales, DType type, ByteOrder order,
+                       const at::Tensor& bytes);
   /// Each row by its own largest magnitude.
   ScaledBytes (*float8_rows)(const at::Tensor& x, DType type, bool powers_of_two);
   /// The same, and each column by its own.

@@ -11,6 +11,7 @@
 #include <optional>
 
 #include "backend.hpp"
+#include "device_results.hpp"
 #include "float8.hpp"
 
 namespace tessera::kernels::on_device {
@@ -130,12 +131,32 @@ MxScales mx_scales(const Tensor& largest, DType type, MxScale how) {
   return {bytes.to(at::kByte), stored, read};
 }
 
+namespace {
+
+/// By a kernel of the backend, if it has one for these blocks: otherwise nothing is written.
+bool writes_bytes(const Tensor& bytes, const Tensor& x, const Tensor& scales, DType type,
+                  ScaleBlock block, ByteOrder order) {
+  const ScaledLines along = order == ByteOrder::rows ? ScaledLines::rows : ScaledLines::columns;
+  const auto lines = lines_of(x, block);
+  if (lines != along && lines != ScaledLines::all) return false;
+  backend_of(x).float8_bytes(rows_of(x).tensor, scales, type, order, bytes);
+  return true;
+}
+
+}  // namespace
+
+void write_bytes(const Tensor& bytes, const Tensor& x, const Tensor& scales, DType type,
+                 ScaleBlock block) {
+  if (!writes_bytes(bytes, x, scales, type, block, ByteOrder::rows))
+    bytes.copy_(on_device::to_bytes(x, scales, type, block).bytes);
+}
+
 ScaledBytes to_bytes(const Tensor& x, const Tensor& scales, DType type, ScaleBlock block,
                      ByteOrder order) {
-  const ScaledLines along = order == ByteOrder::rows ? ScaledLines::rows : ScaledLines::columns;
-  if (const auto lines = lines_of(x, block); lines && (lines == along || lines == ScaledLines::all))
-    return {backend_of(x).float8_bytes(rows_of(x).tensor, scales, type, order), scales, type,
-            block};
+  if (lines_of(x, block)) {
+    const Tensor bytes = device::float8_bytes(x, order);
+    if (writes_bytes(bytes, x, scales, type, block, order)) return {bytes, scales, type, block};
+  }
   const double most = largest_number(type);
   const Tensor scaled = x.to(compute_type(x)).mul(spread(scales, x, block)).to(at::kFloat);
   const Tensor rounded = scaled.clamp(-most, most).to(scalar_type(type)).contiguous();

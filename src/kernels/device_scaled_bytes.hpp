@@ -13,6 +13,8 @@ namespace tessera::kernels::on_device {
 at::Tensor largest_magnitudes(const at::Tensor& x, ScaleBlock block);
 at::Tensor scales_for(const at::Tensor& largest, DType type, bool powers_of_two);
 MxScales mx_scales(const at::Tensor& largest, DType type, MxScale how);
+void write_bytes(const at::Tensor& bytes, const at::Tensor& x, const at::Tensor& scales, DType type,
+                 ScaleBlock block);
 ScaledBytes to_bytes(const at::Tensor& x, const at::Tensor& scales, DType type, ScaleBlock block,
                      ByteOrder order = ByteOrder::rows);
 ScaledBytes to_scaled_bytes(const at::Tensor& x, DType type, bool powers_of_two, ScaleBlock block,

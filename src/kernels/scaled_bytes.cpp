@@ -178,26 +178,35 @@ Tensor scales_for(const Tensor& largest, DType type, bool powers_of_two) {
   return scales;
 }
 
-ScaledBytes to_bytes(const Tensor& of, const Tensor& scales, DType type, ScaleBlock block,
-                     ByteOrder order) {
+void write_bytes(const Tensor& bytes, const Tensor& of, const Tensor& scales, DType type,
+                 ScaleBlock block) {
   expect_fitting(of, scales, block);
-  if (!of.is_cpu()) return on_device::to_bytes(of, scales, type, block, order);
+  TESSERA_EXPECT(bytes.sizes() == of.sizes() && bytes.is_contiguous(), "bytes of another matrix");
+  if (!of.is_cpu()) return on_device::write_bytes(bytes, of, scales, type, block);
   const Tensor x = rows_of(of).tensor;
-  ScaledBytes result{at::empty(x.sizes(), x.options().dtype(at::kByte)), scales, type, block};
   with_type(x.scalar_type(), [&](auto zero) {
     using T = decltype(zero);
     with_format(type, [&](auto format) {
       using Format = decltype(format);
       const std::int64_t stride = x.stride(0), columns = x.size(1);
       const T* from = const_pointer<T>(x);
-      auto* to = pointer<std::uint8_t>(result.bytes);
-      for_scaled(result, [&](std::int64_t i, std::int64_t begin, std::int64_t count,
-                             const float* scale, auto step) {
-        write<Format, step>(to + i * columns + begin, from + i * stride + begin, scale, count);
-      });
+      auto* to = pointer<std::uint8_t>(bytes);
+      for_scaled(
+          {bytes, scales, type, block}, [&](std::int64_t i, std::int64_t begin, std::int64_t count,
+                                            const float* scale, auto step) {
+            write<Format, step>(to + i * columns + begin, from + i * stride + begin, scale, count);
+          });
     });
   });
-  return result;
+}
+
+ScaledBytes to_bytes(const Tensor& x, const Tensor& scales, DType type, ScaleBlock block,
+                     ByteOrder order) {
+  expect_fitting(x, scales, block);
+  if (!x.is_cpu()) return on_device::to_bytes(x, scales, type, block, order);
+  const Tensor bytes = at::empty(x.sizes(), x.options().dtype(at::kByte));
+  write_bytes(bytes, x, scales, type, block);
+  return {bytes, scales, type, block};
 }
 
 ScaledBytes to_scaled_bytes(const Tensor& x, DType type, bool powers_of_two, ScaleBlock block,

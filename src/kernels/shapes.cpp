@@ -41,8 +41,8 @@ const Backend shape_table{
         [](const at::Tensor& largest, DType, bool) {
           return device::float8_scales(largest, largest.size(0), largest.size(1));
         },
-    .float8_bytes = [](const at::Tensor& x, const at::Tensor&, DType,
-                       ByteOrder order) { return device::float8_bytes(x, order); },
+    .float8_bytes = [](const at::Tensor&, const at::Tensor&, DType, ByteOrder,
+                       const at::Tensor&) {},
     .float8_rows = [](const at::Tensor& x, DType type,
                       bool) { return device::float8_rows(x, type); },
     .float8_both = [](const at::Tensor& x, DType type,

@@ -54,12 +54,12 @@ void ShardGroup::add_memory(MemoryKinds& kinds) const {
   if (!aliased()) kinds.gathered += bytes(weights_memory_);
   kinds.gathered += bytes(kept_.part);
   const at::Tensor& staged = upload_.staged;
-  kinds.communication += bytes(gather_out_) + bytes(staged);
+  kinds.communication += bytes(gather_.out) + bytes(staged);
   const at::Tensor& from = kept_.part.defined() ? kept_.part
                            : staged.defined()   ? staged
                                                 : flat_master_;
-  if (gather_in_.defined() && !gather_in_.is_alias_of(from))
-    kinds.communication += bytes(gather_in_);
+  if (gather_.in.defined() && !gather_.in.is_alias_of(from))
+    kinds.communication += bytes(gather_.in);
 }
 
 std::int64_t gather_bytes(const ShardGroup& group) {

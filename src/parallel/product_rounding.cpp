@@ -78,7 +78,14 @@ RoundedOperands ProductRounding::forward(const Tensor& x, const Tensors& weights
   return rounded(operands);
 }
 
+RoundedOperand ProductRounding::gathered(const Tensor& weight) const {
+  if (device_multiplies(weight)) return {{}, *how_.gathered};
+  return {kernels::from_bytes(*how_.gathered, type_of_values(weight)), {}};
+}
+
 RoundedOperands ProductRounding::of_input(const Tensor& g, const Tensor& weight) const {
+  if (how_.gathered)
+    return {rounded(std::array{operand_g(g, recipe_.of_input.left, 1)})[0], gathered(weight)};
   return rounded(std::array{operand_g(g, recipe_.of_input.left, 1),
                             operand_weight(weight, recipe_.of_input.right, 0)});
 }

@@ -65,6 +65,8 @@ class ProductRounding {
   /// x and weights, for x times their transposes.
   std::vector<RoundedOperand> forward(const at::Tensor& x,
                                       const std::vector<at::Tensor>& weights) const;
+  /// The weight, where it was gathered in bytes, for any product.
+  RoundedOperand gathered(const at::Tensor& weight) const;
   /// g and weight, for their product.
   std::vector<RoundedOperand> of_input(const at::Tensor& g, const at::Tensor& weight) const;
   /// The weight alone, for a g that is rounded.

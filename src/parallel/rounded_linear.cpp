@@ -24,8 +24,16 @@ Tensor product(const RoundedOperand& a, const RoundedOperand& b, at::ScalarType 
   return kernels::scaled_mm(a.bytes, b.bytes, sum == Sum::fast);
 }
 
-Tensors forward_products(const Tensor& x, const Tensors& weights, const LinearRounding& how) {
-  const auto operands = ProductRounding(how).forward(x, weights);
+Tensors forward_products(const Tensor& x, const Tensors& weights,
+                         const std::vector<LinearRounding>& how) {
+  std::vector<RoundedOperand> operands;
+  if (how.front().gathered) {
+    operands = ProductRounding(how.front()).forward(x, {});
+    for (std::size_t i = 0; i < weights.size(); ++i)
+      operands.push_back(ProductRounding(how[i]).gathered(weights[i]));
+  } else {
+    operands = ProductRounding(how.front()).forward(x, weights);
+  }
   Tensors results;
   for (std::size_t i = 1; i < operands.size(); ++i)
     results.push_back(product(operands[0], transposed(operands[i]), x.scalar_type(), Sum::fast));
@@ -78,7 +86,7 @@ class RoundedLinear final : public kernels::Operation {
 
   Tensors forward(Kept& kept, std::span<const Tensor> inputs) override {
     kept.save({inputs.begin(), inputs.end()});
-    return forward_products(inputs[0], {inputs.begin() + 1, inputs.end()}, how_.front());
+    return forward_products(inputs[0], {inputs.begin() + 1, inputs.end()}, how_);
   }
 
   Tensors backward(Kept& kept, Tensors out) override {
@@ -129,7 +137,9 @@ void RoundedWeights::add(const std::vector<ShardedParam>& params) {
     const LinearCut cut = cut_of(param.spec->placement);
     const bool copied = cut == LinearCut::outputs && param.place.tp_copies > 1;
     comm::Communicator* copies = copied ? &mesh_->neighbours(tp, param.place.tp_copies) : nullptr;
-    roundings_[param.leaf.unsafeGetTensorImpl()] = {plan_.recipe, cut, &tp, copies, plan_.emulated};
+    LinearRounding& how = roundings_[param.leaf.unsafeGetTensorImpl()];
+    how = {plan_.recipe, cut, &tp, copies, plan_.emulated, std::nullopt};
+    if (param.in_bytes) how.gathered = param.bytes;
   }
 }
 
@@ -152,7 +162,7 @@ Tensors rounded_linear(const Tensor& x, std::span<const RoundedWeight> weights,
 
 Tensor rounded_product(const Tensor& x, const Tensor& weight, const LinearRounding& how) {
   const at::NoGradGuard no_grad;
-  return forward_products(x, {weight}, how)[0];
+  return forward_products(x, {weight}, {how})[0];
 }
 
 }  // namespace tessera::parallel

@@ -20,6 +20,13 @@ Shape with_rows(const Shape& shape, std::int64_t rows) {
   return changed;
 }
 
+/// kernels::copy_columns() of bytes, as elements of a type that its columns begin with.
+void copy_words(const Tensor& matrix, const std::vector<Tensor>& parts, at::ScalarType type) {
+  std::vector<Tensor> words;
+  for (const Tensor& part : parts) words.push_back(part.view(type));
+  kernels::copy_columns(matrix.view(type), words);
+}
+
 }  // namespace
 
 TensorSlice ShardedParam::slice(const std::string& prefix) const {
@@ -44,9 +51,19 @@ void ShardGroup::add(PlacedParam placed) {
   ShardedParam param;
   param.spec = placed.spec;
   param.place = std::move(placed.place);
+  param.in_bytes = placed.in_bytes;
   param.flat_begin = chunk_elements_;
-  chunk_elements_ += plan::flat_elements(param.place);
+  param.gather_begin = chunk_bytes_;
+  const std::int64_t elements = plan::flat_elements(param.place);
+  chunk_elements_ += elements;
+  chunk_bytes_ += elements * element_bytes(param);
   params_.push_back(std::move(param));
+}
+
+/// Of a gathered parameter.
+std::int64_t ShardGroup::element_bytes(const ShardedParam& param) const {
+  return param.in_bytes ? 1
+                        : static_cast<std::int64_t>(at::elementSize(options_.precision.compute));
 }
 
 at::TensorOptions ShardGroup::master_options() const {
@@ -59,38 +76,51 @@ at::TensorOptions ShardGroup::master_options() const {
 void ShardGroup::allocate() {
   flat_master_ =
       options_.home ? options_.home->flat_master_ : at::zeros({chunk_elements_}, master_options());
-  weights_memory_ =
-      aliased() ? flat_master_
-                : at::empty({fsdp_.size() * chunk_elements_},
-                            at::TensorOptions(options_.precision.compute).device(options_.device));
+  weights_memory_ = aliased() ? flat_master_.view(at::kByte)
+                              : at::empty({fsdp_.size() * chunk_bytes_},
+                                          at::TensorOptions(at::kByte).device(options_.device));
   for (ShardedParam& param : params_) {
     param.master = param.in(flat_master_);
     show_weights(param);
   }
   if (aliased()) return;
-  // after the leaves: views of freed memory cannot be made
+  const at::Tensor weights = weights_memory_.view(options_.precision.compute);
+  // after all views: those of freed memory cannot be made
   kernels::release_storage(weights_memory_);
-  if (may_keep_copy()) copy_ = KeptCopy(weights_memory_, flat_master_);
+  if (may_keep_copy()) copy_ = KeptCopy(weights, flat_master_);
 }
 
-/// Frozen weights have no optimizer, and those of another group's masters have it there.
+/// Frozen weights have no optimizer, those of another group's masters have it there, and it does
+/// not write bytes.
 bool ShardGroup::may_keep_copy() const {
   const Precision& types = options_.precision;
   return fsdp_.size() == 1 && types.master == at::kFloat && types.compute == at::kBFloat16 &&
-         options_.trainable && !options_.offload && !options_.home;
+         options_.trainable && !options_.offload && !options_.home && !options_.scales;
 }
 
 void ShardGroup::show_weights(ShardedParam& param) {
   const std::int64_t ranks = fsdp_.size();
-  param.storage =
-      weights_memory_.narrow(0, ranks * param.flat_begin, ranks * param.chunk_elements())
-          .view(with_rows(param.place.shared_shape(), ranks * param.place.chunk_rows));
+  const at::ScalarType type = param.in_bytes ? at::kByte : options_.precision.compute;
+  param.storage = weights_memory_
+                      .narrow(0, ranks * param.gather_begin,
+                              ranks * param.chunk_elements() * element_bytes(param))
+                      .view(type)
+                      .view(with_rows(param.place.shared_shape(), ranks * param.place.chunk_rows));
+  const Tensor weight =
+      param.storage.narrow(0, 0, param.place.shared_shape()[0]).view(param.place.local_shape);
   // variable_data(): the leaf has a version counter of its own, so that gathering again is not an
   // in-place change to autograd.
-  param.leaf = param.storage.narrow(0, 0, param.place.shared_shape()[0])
-                   .view(param.place.local_shape)
-                   .variable_data()
-                   .set_requires_grad(options_.trainable);
+  param.leaf = param.in_bytes ? leaf_without_memory(param, weight) : weight.variable_data();
+  param.leaf.set_requires_grad(options_.trainable);
+}
+
+/// The gradient of `weight`, which is in bytes, has the leaf's type.
+Tensor ShardGroup::leaf_without_memory(ShardedParam& param, const Tensor& weight) const {
+  param.bytes = options_.scales->add(param.master);
+  param.bytes.bytes = weight;
+  const Tensor leaf = at::empty(weight.sizes(), weight.options().dtype(options_.precision.compute));
+  kernels::release_storage(leaf);
+  return leaf;
 }
 
 int find(const std::vector<ShardedParam>& params, const model::ParamSpec* spec) {
@@ -107,6 +137,7 @@ bool is_dense(const ShardGroup& group) {
 void ShardGroup::start_unshard() {
   copy_.refresh();
   if (weights_ != Weights::freed || copy_.is_kept()) return;
+  if (options_.scales) options_.scales->refresh();
   weights_ = Weights::gathering;
   if (aliased()) return;
   at::NoGradGuard no_grad;
@@ -114,25 +145,54 @@ void ShardGroup::start_unshard() {
     upload();
     return;
   }
-  gather_in_ = kept_.part.defined() ? kept_.part
-                                    : flat_master_.to(options_.device, options_.precision.compute);
+  gather_.in = kept_.part.defined() ? kept_.part : packed(flat_master_);
   start_gather(kept_.part.defined() ? *kept_.inner : fsdp_);
+}
+
+/// What this rank gives to a gather: the memory of its masters where that is the same.
+Tensor ShardGroup::packed(const Tensor& masters) const {
+  if (!options_.scales)
+    return masters.to(options_.device, options_.precision.compute).view(at::kByte);
+  const Tensor bytes = at::empty({chunk_bytes_}, weights_memory_.options());
+  pack(masters, bytes);
+  return bytes;
+}
+
+void ShardGroup::pack(const Tensor& masters, const Tensor& into) const {
+  const at::ScalarType compute = options_.precision.compute;
+  if (!options_.scales) {
+    into.view(compute).copy_(masters);
+    return;
+  }
+  std::int64_t own = 0;
+  for (const ShardedParam& param : params_) own += param.master.numel();
+  if (own < chunk_elements_) into.zero_();
+  for (const ShardedParam& param : params_) {
+    const Tensor rows = param.in(masters);
+    if (rows.numel() == 0) continue;
+    const Tensor part = into.narrow(0, param.gather_begin, rows.numel() * element_bytes(param));
+    if (param.in_bytes)
+      kernels::write_bytes(part.view(rows.sizes()), rows, param.bytes.scales, DType::f8e4m3, {});
+    else
+      part.view(compute).copy_(rows.flatten());
+  }
 }
 
 void ShardGroup::start_gather(comm::Communicator& from) {
   if (fsdp_.size() == 1) return;
-  if (!gather_out_.defined())
-    gather_out_ = at::empty({fsdp_.size(), chunk_elements_}, gather_in_.options());
-  gather_ = from.all_gather(buffer_of(gather_in_), buffer_of(gather_out_));
+  if (!gather_.out.defined())
+    gather_.out = at::empty({fsdp_.size(), chunk_bytes_}, gather_.in.options());
+  const at::ScalarType words = options_.precision.compute;
+  gather_.request =
+      from.all_gather(buffer_of(gather_.in.view(words)), buffer_of(gather_.out.view(words)));
   ++gather_count_.gathers;
-  gather_count_.bytes += (gather_out_.numel() - gather_in_.numel()) *
-                         static_cast<std::int64_t>(gather_in_.element_size());
+  gather_count_.bytes += gather_.out.numel() - gather_.in.numel();
 }
 
 void ShardGroup::finish_unshard() {
   start_unshard();
   if (weights_ != Weights::gathering) return;
-  gather_.wait();
+  gather_.request.wait();
   upload_.done.hold_current();
   if (!aliased()) copy_out();
   weights_ = Weights::gathered;
@@ -140,30 +200,33 @@ void ShardGroup::finish_unshard() {
 
 /// What a gather would read is all there is.
 void ShardGroup::take_over() {
-  const bool masters = gather_in_.is_alias_of(flat_master_);
-  kernels::move_storage(masters ? gather_in_.clone() : gather_in_, weights_memory_);
-  gather_in_ = upload_.staged = Tensor();
+  const bool masters = gather_.in.is_alias_of(flat_master_);
+  kernels::move_storage(masters ? gather_.in.clone() : gather_.in, weights_memory_);
+  gather_.in = upload_.staged = Tensor();
 }
 
 void ShardGroup::copy_out() {
   at::NoGradGuard no_grad;
   if (fsdp_.size() == 1) return take_over();
   kernels::restore_storage(weights_memory_, static_cast<std::size_t>(gathered_bytes()));
-  std::vector<Tensor> parts;
-  for (const ShardedParam& param : params_)
-    parts.push_back(param.storage.view({fsdp_.size(), param.chunk_elements()}));
+  const std::vector<Tensor> parts = gathered_parts();
   if (is_dense(*this))
-    kernels::copy_columns(gather_out_, parts);
+    copy_words(gather_.out, parts, options_.precision.compute);
   else
     for (std::size_t i = 0; i < parts.size(); ++i)
-      parts[i].copy_(gather_out_.narrow(1, params_[i].flat_begin, parts[i].size(1)));
-  gather_in_ = gather_out_ = upload_.staged = Tensor();
+      parts[i].copy_(gather_.out.narrow(1, params_[i].gather_begin, parts[i].size(1)));
+  gather_.in = gather_.out = upload_.staged = Tensor();
 }
 
-std::int64_t ShardGroup::gathered_bytes() const {
-  return fsdp_.size() * chunk_elements_ *
-         static_cast<std::int64_t>(at::elementSize(options_.precision.compute));
+/// Bytes of each parameter [fsdp, what one rank has of it].
+std::vector<Tensor> ShardGroup::gathered_parts() const {
+  std::vector<Tensor> parts;
+  for (const ShardedParam& param : params_)
+    parts.push_back(param.storage.view({fsdp_.size(), param.chunk_elements()}).view(at::kByte));
+  return parts;
 }
+
+std::int64_t ShardGroup::gathered_bytes() const { return fsdp_.size() * chunk_bytes_; }
 
 void ShardGroup::reshard() {
   if (copy_.is_kept()) return copy_.free();
@@ -179,13 +242,11 @@ void ShardGroup::reshard_within(comm::Communicator& inner) {
     at::NoGradGuard no_grad;
     kept_.inner = &inner;
     const std::int64_t ranks = fsdp_.size() / inner.size(), begin = inner.rank() * ranks;
-    kept_.part = at::empty({ranks, chunk_elements_},
-                           at::TensorOptions(options_.precision.compute).device(options_.device));
-    for (const ShardedParam& param : params_) {
-      const std::int64_t chunk = param.chunk_elements();
-      kept_.part.narrow(1, param.flat_begin, chunk)
-          .copy_(param.storage.view({fsdp_.size(), chunk}).narrow(0, begin, ranks));
-    }
+    kept_.part = at::empty({ranks, chunk_bytes_}, weights_memory_.options());
+    const std::vector<Tensor> parts = gathered_parts();
+    for (std::size_t i = 0; i < parts.size(); ++i)
+      kept_.part.narrow(1, params_[i].gather_begin, parts[i].size(1))
+          .copy_(parts[i].narrow(0, begin, ranks));
   }
   reshard();
 }
@@ -203,18 +264,23 @@ void ShardGroup::put_leaf_gradients(const std::vector<Tensor>& gradients) {
 
 void ShardGroup::end_step(StepEnd how) {
   if (how == StepEnd::abandoned) return abandon_step();
-  copy_.mark_stale();
+  mark_stale();
   if (weights_ != Weights::freed) reshard();
   kept_.part = Tensor();
 }
 
 void ShardGroup::abandon_step() {
-  gather_.abandon();
-  gather_in_ = gather_out_ = upload_.staged = kept_.part = Tensor();
+  gather_.request.abandon();
+  gather_.in = gather_.out = upload_.staged = kept_.part = Tensor();
   for (ShardedParam& param : params_) param.leaf.mutable_grad() = Tensor();
   if (weights_ != Weights::freed && !aliased()) kernels::release_storage(weights_memory_);
   weights_ = Weights::freed;
+  mark_stale();
+}
+
+void ShardGroup::mark_stale() {
   copy_.mark_stale();
+  if (options_.scales) options_.scales->mark_stale();
 }
 
 }  // namespace tessera::parallel

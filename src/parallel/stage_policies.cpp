@@ -90,7 +90,7 @@ std::int64_t Stage::kept_bytes() {
       if (!state.reshard.free)
         bytes += group->gathered_bytes();
       else if (comm::Communicator* among = ranks == 0            ? nullptr
-                                           : group->of_experts() ? expert_neighbours(ranks)
+                                           : has_experts(*group) ? expert_neighbours(ranks)
                                                                  : &neighbours(ranks))
         bytes += group->gathered_bytes() / among->size();
     }

@@ -81,13 +81,26 @@ ShardGroup* StageWeights::make_group(const plan::WeightGroup& weights) {
   std::vector<PlacedParam> params;
   for (const int param : weights.params) {
     const model::ParamSpec& spec = model_.params[static_cast<std::size_t>(param)];
+    const bool in_bytes = options_.linears.gathers_bytes_of(spec);
     params.push_back(
-        {&spec, plan::place(spec, mesh_.layout(), mesh_.rank(), placement_options(other_stage))});
+        {&spec, plan::place(spec, mesh_.layout(), mesh_.rank(), placement_options(other_stage)),
+         in_bytes});
+    if (in_bytes) options.scales = &scales();
   }
   groups_.push_back(std::make_unique<ShardGroup>(weights.name, std::move(params),
                                                  shards_of(mesh_, weights.experts), options));
   if (other_stage) tied_ = groups_.back().get();
   return groups_.back().get();
+}
+
+/// Of all the stage's weights that are gathered in bytes.
+WeightScales& StageWeights::scales() {
+  if (scales_) return *scales_;
+  std::int64_t weights = 0;
+  for (const int param : plan::params_of(model_, cells_.begin, cells_.end()))
+    weights += options_.linears.gathers_bytes_of(model_.params[static_cast<std::size_t>(param)]);
+  return scales_.emplace(weights, shards_of(mesh_, false), mesh_.along(Axis::tp),
+                         options_.sharding.device);
 }
 
 std::vector<ShardGroup*> StageWeights::make_groups(const model::UnitSpec& unit) {
@@ -106,7 +119,7 @@ Params StageWeights::params() const {
   Params params;
   for (const auto& group : groups_) {
     if (group->options().home) continue;
-    group->kept_copy().mark_stale();
+    group->mark_stale();
     for (ShardedParam& param : group->params()) params.push_back(&param);
   }
   return params;
@@ -121,7 +134,7 @@ Params StageWeights::trained_params() const {
 void StageWeights::initialize(std::uint64_t seed) {
   at::NoGradGuard no_grad;
   for (const auto& group : groups_) {
-    group->kept_copy().mark_stale();
+    group->mark_stale();
     for (const ShardedParam& param : group->params()) draw(param, seed);
   }
 }

@@ -144,7 +144,7 @@ std::vector<ShardGroup*> Stages::groups() {
   std::vector<ShardGroup*> groups;
   for (const auto& stage : stages_)
     for (const auto& group : stage->weights().groups()) {
-      group->kept_copy().mark_stale();
+      group->mark_stale();
       groups.push_back(group.get());
     }
   return groups;

@@ -81,7 +81,7 @@ void Unit::reshard() {
 
 void Unit::reshard_within(comm::Communicator& inner, comm::Communicator* experts) {
   for (ShardGroup* group : groups_) {
-    comm::Communicator* among = group->of_experts() ? experts : &inner;
+    comm::Communicator* among = has_experts(*group) ? experts : &inner;
     if (!among)
       group->reshard();
     else if (among->size() > 1)

@@ -16,6 +16,7 @@ namespace {
 using namespace config::key_names;
 
 constexpr std::string_view kConverters = "model.converters";
+constexpr std::string_view kFloat8Gather = "quantize.linear.float8.enable_fsdp_float8_all_gather";
 
 class KeyRules : public Rules {
  public:
@@ -148,6 +149,11 @@ class KeyRules : public Rules {
   void float8_filter() {
     const config::Float8Linear& f = job_.quantize.linear.float8;
     if (!config::wants(job_, config::Converter::float8_linear)) return;
+    if (f.enable_fsdp_float8_all_gather && f.recipe_name.value_or("tensorwise") != "tensorwise")
+      wrong({kFloat8Gather, "quantize.linear.float8.recipe_name"},
+            "a weight that is gathered in float8 has one scale, and recipe_name = \"{}\" ({}) "
+            "wants several; leave one of the two keys out",
+            *f.recipe_name, at("quantize.linear.float8.recipe_name"));
     const bool automatic = std::ranges::find(f.filter_fqns, kSmallLayers) != f.filter_fqns.end();
     if (automatic && f.recipe_name == "rowwise_with_gw_hp")
       wrong({"quantize.linear.float8.filter_fqns", "quantize.linear.float8.recipe_name"},

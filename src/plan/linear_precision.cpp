@@ -84,6 +84,10 @@ bool LinearPrecision::rounds(const model::ParamSpec& weight) const {
          rounds(std::string_view(module_of(weight)));
 }
 
+bool LinearPrecision::gathers_bytes_of(const model::ParamSpec& weight) const {
+  return gathers_bytes && weight.fqn != model::kTokenEmbedding && rounds(weight);
+}
+
 bool LinearPrecision::rounds(std::string_view module) const {
   return rounds() && std::ranges::none_of(kept, [&](const std::string& part) {
            return module.find(part) != module.npos;
@@ -125,6 +129,7 @@ LinearPrecision linear_precision(const config::JobConfig& job) {
     plan.kept = q.float8.filter_fqns;
     plan.keeps_small = std::erase(plan.kept, kSmallLayers) > 0;
     plan.emulated = q.float8.emulate;
+    plan.gathers_bytes = q.float8.enable_fsdp_float8_all_gather;
   }
   return plan;
 }

@@ -17,25 +17,28 @@ namespace {
 using mesh::Axis;
 using metrics::human_bytes;
 
-/// Elements of the parameters as gathered, and of this rank's shards of them.
-struct Elements {
-  std::int64_t gathered = 0, own = 0;
+std::int64_t bytes_of(DType type) { return static_cast<std::int64_t>(size_of(type)); }
+
+/// Of parameters: elements on all ranks that shard them, bytes of these as gathered, and this
+/// rank's elements.
+struct Sizes {
+  std::int64_t elements = 0, gathered_bytes = 0, own = 0;
 };
 
-Elements elements_of(const model::ModelSpec& model, const std::set<int>& params,
-                     const mesh::Layout& layout) {
-  Elements elements;
+Sizes sizes_of(const model::ModelSpec& model, const std::set<int>& params,
+               const mesh::Layout& layout, const MemoryNeedOptions& options) {
+  Sizes sizes;
   for (const int param : params) {
     const model::ParamSpec& spec = model.params[static_cast<std::size_t>(param)];
     const Placement at = place(spec, layout, mesh::Rank(0));
     const std::int64_t piece = element_count(at.local_shape);
-    elements.gathered += piece;
-    elements.own += piece / at.shards;  // of a short last chunk too: a lower bound
+    sizes.elements += piece;
+    sizes.gathered_bytes +=
+        piece * (options.linears.gathers_bytes_of(spec) ? 1 : bytes_of(options.precision.compute));
+    sizes.own += piece / at.shards;  // of a short last chunk too: a lower bound
   }
-  return elements;
+  return sizes;
 }
-
-std::int64_t bytes_of(DType type) { return static_cast<std::int64_t>(size_of(type)); }
 
 }  // namespace
 
@@ -53,8 +56,8 @@ MemoryNeed memory_need(const model::ModelSpec& model, const mesh::Layout& layout
       const std::int64_t begin = std::max<std::int64_t>(unit.begin, range.begin);
       const std::int64_t end = std::min<std::int64_t>(unit.end, range.end());
       if (begin >= end) continue;
-      largest =
-          std::max(largest, elements_of(model, params_of(model, begin, end), layout).gathered);
+      largest = std::max(
+          largest, sizes_of(model, params_of(model, begin, end), layout, options).gathered_bytes);
       ++inputs;
     }
     const bool has_logits = range.end() == static_cast<std::int64_t>(model.cells.size());
@@ -62,15 +65,15 @@ MemoryNeed memory_need(const model::ModelSpec& model, const mesh::Layout& layout
       need.activations += (options.loss_chunk_tokens > 0 ? options.loss_chunk_tokens : tokens) *
                           (model.dimensions.vocab / tp) * compute;
   }
-  const Elements elements = elements_of(model, all, layout);
-  need.weights = elements.own * bytes_of(types.master);
+  const Sizes sizes = sizes_of(model, all, layout, options);
+  need.weights = sizes.own * bytes_of(types.master);
   if (options.trains) {
-    need.gradients = elements.own * bytes_of(types.gradient());
-    need.optimizer = 2 * elements.own * bytes_of(options.moments);
+    need.gradients = sizes.own * bytes_of(types.gradient());
+    need.optimizer = 2 * sizes.own * bytes_of(options.moments);
   }
-  const bool aliased =
-      types.compute == types.master && !options.offload && elements.own == elements.gathered;
-  if (!aliased) need.gathered = largest * compute;
+  const bool aliased = types.compute == types.master && !options.offload &&
+                       !options.linears.gathers_bytes && sizes.own == sizes.elements;
+  if (!aliased) need.gathered = largest;
   need.activations +=
       inputs * tokens / (options.sequence_parallel ? tp : 1) * model.dimensions.dim * compute;
   return need;
@@ -88,7 +91,7 @@ std::optional<MemoryNeed> memory_need(const JobPlan& plan, schedule::PipelineRan
       *plan.model.spec, plan.layout, mine,
       {plan.precision, plan.optimizer.moments, trains && plan.sharding.freeze.empty(),
        plan.sharding.offload, plan.tensor.sequence_parallel,
-       batch.microbatch_rows * batch.cut.positions(), loss_chunk_tokens(plan)});
+       batch.microbatch_rows * batch.cut.positions(), loss_chunk_tokens(plan), plan.linears});
 }
 
 void check_need(const std::string& model, const MemoryNeed& need, std::int64_t needed,

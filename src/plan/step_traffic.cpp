@@ -54,6 +54,7 @@ class Step {
   void add(schedule::StageIndex stage) {
     const Range cells = (*pipeline_.ranges)[stage];
     WeightTraffic weights(plan_, rank_, cells, tied(), rows_);
+    weights.agree_on_scales();
     const Passes passes = run(stage, weights);
     weights.reduce_gradients(pipeline_.map.stages() > 1);
     weights.add_copies(copies_);

@@ -37,13 +37,19 @@ std::size_t WeightTraffic::group_of(const WeightGroup& weights, const PlacementO
               weights.experts ? groups_of_rank_.expert_shards()
                               : groups_of_rank_.along({Axis::dp_shard, Axis::cp}),
               0,
+              0,
               {},
               false,
               {}};
   for (const int param : weights.params) {
     const model::ParamSpec& spec = plan_.model.spec->params[static_cast<std::size_t>(param)];
     group.places.push_back(place(spec, plan_.layout, rank_, how));
-    group.elements += flat_elements(group.places.back());
+    const std::int64_t elements = flat_elements(group.places.back());
+    const bool in_bytes = plan_.linears.gathers_bytes_of(spec);
+    group.elements += elements;
+    group.gather_bytes +=
+        elements * (in_bytes ? 1 : static_cast<std::int64_t>(size_of(plan_.precision.compute)));
+    scales_ += in_bytes;
   }
   groups_.push_back(std::move(group));
   return groups_.size() - 1;
@@ -77,14 +83,19 @@ void WeightTraffic::backward() {
 }
 
 void WeightTraffic::gather(const Unit& unit) {
-  const auto element = static_cast<std::int64_t>(size_of(plan_.precision.compute));
   for (const std::size_t number : unit.groups) {
     Group& group = groups_[number];
     if (std::exchange(group.gathered, true) || group.shards.size == 1) continue;
     const RankGroup& from = group.kept ? *group.kept : group.shards;
     const int parts = group.kept ? group.shards.size / from.size : 1;
-    into_.add(from, Call::all_gather, parts * group.elements * element);
+    into_.add(from, Call::all_gather, parts * group.gather_bytes);
   }
+}
+
+void WeightTraffic::agree_on_scales() {
+  const std::int64_t size = plan_.precision.master == DType::f64 ? 8 : 4;
+  if (scales_ > 0)
+    into_.add(groups_of_rank_.along({Axis::dp_shard, Axis::cp}), Call::all_reduce, scales_ * size);
 }
 
 void WeightTraffic::reshard(const Unit& unit) {

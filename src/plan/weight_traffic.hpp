@@ -25,6 +25,8 @@ class WeightTraffic {
   WeightTraffic(const JobPlan& plan, mesh::Rank rank, Range cells, const TiedStages& tied,
                 TrafficRows& into);
 
+  /// Once a step: ranks that share weights agree on the scales of those that are gathered in bytes.
+  void agree_on_scales();
   /// One microbatch passes the stage.
   void forward();
   void backward();
@@ -37,7 +39,8 @@ class WeightTraffic {
   struct Group {
     WeightGroup weights;
     RankGroup shards;
-    std::int64_t elements = 0;  ///< of one rank's flat buffer
+    std::int64_t elements = 0;      ///< of one rank's flat buffer
+    std::int64_t gather_bytes = 0;  ///< of one rank
     std::vector<Placement> places;
     bool gathered = false;
     std::optional<RankGroup> kept;  ///< among these: what the next gather needs
@@ -57,6 +60,7 @@ class WeightTraffic {
   RankGroups groups_of_rank_;
   TiedStages tied_;
   TrafficRows& into_;
+  std::int64_t scales_ = 0;
   std::vector<Group> groups_;
   std::vector<Unit> units_;
 };

@@ -52,12 +52,13 @@ double caught_up(const Machine& machine, const CellTime& time, double sums) {
 Traffic traffic_of(const Workload& work, const Machine& machine, const Stack& stack,
                    const Params& params) {
   const Group all = group_of(machine, shards_of(work), work.tp);
-  const double gather_bytes = stack.gather_bytes * element_bytes(work.precision) / 2;
-  Traffic out{gather_seconds(machine, params.dense * gather_bytes, all),
+  const double share = stack.gather_bytes / 2;  // of what is gathered
+  Traffic out{gather_seconds(machine, params.dense_gathered * share, all),
               gather_seconds(machine, params.dense * stack.reduce_bytes, all)};
   if (params.experts <= 0) return out;
   const Group few = group_of(machine, expert_shards_of(work), work.ep * work.etp);
-  out.gather += gather_seconds(machine, params.experts * gather_bytes, few);
+  out.gather +=
+      gather_seconds(machine, params.experts * element_bytes(work.precision) * share, few);
   out.reduce += gather_seconds(machine, params.experts * stack.reduce_bytes, few);
   return out;
 }
@@ -82,8 +83,7 @@ Times fsdp_unit(const Workload& work, const Machine& machine, const Stack& stack
   out[Category::dp] = std::max(0.0, there - forward) + std::max(0.0, back - backward) +
                       stack.overlap_tax * (std::min(there, forward) + std::min(back, backward));
   if (work.fsdp == 1) return out;  // whole weights stay where they are
-  const double copied =
-      stack.fsdp_copies * params.dense * stack.gather_bytes * element_bytes(work.precision);
+  const double copied = stack.fsdp_copies * params.dense_gathered * stack.gather_bytes;
   out[Category::copies] += stream_seconds(machine, copied) * (work.reshard ? 3 : 2 * gathers);
   return out;
 }

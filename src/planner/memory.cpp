@@ -17,8 +17,8 @@ using schedule::PipelineRank;
 using schedule::StageIndex;
 
 /// Masters, gradients and moments of a shard, and what is gathered beside them.
-void add_fsdp(const Workload& work, const Params& all, const Params& largest_block, double ends,
-              Memory& out) {
+void add_fsdp(const Workload& work, const Params& all, const Params& largest_block,
+              const Params& ends, Memory& out) {
   const double own = all.dense / shards_of(work) + all.experts / expert_shards_of(work);
   out.weights = work.master_bytes * own;
   out.gradients = work.gradient_bytes * own;
@@ -28,8 +28,9 @@ void add_fsdp(const Workload& work, const Params& all, const Params& largest_blo
   const double blocks =
       1 + static_cast<double>(std::min<std::int64_t>(work.prefetch_units, work.model.layers));
   if (!reads_stored_weights(work))
-    out.gathered =
-        compute_bytes(work) * (work.reshard ? blocks * largest_block.all() + ends : all.all());
+    out.gathered = work.reshard
+                       ? blocks * gathered_bytes(work, largest_block) + gathered_bytes(work, ends)
+                       : gathered_bytes(work, all);
   if (work.reshard) out.gathered += work.gradient_bytes * largest_block.all();
   // Without shards, the gradients of microbatches are added where the optimizer reads them.
   if (work.unsharded_gradients && !is_unsharded(work))
@@ -61,8 +62,7 @@ double left_on_device(const Workload& work, const Stack& stack, PipelineRank ran
 Memory memory_of_rank(const Workload& work, const Stack& stack, PipelineRank rank,
                       double activations) {
   Memory out;
-  Params all, largest;
-  double ends = 0;
+  Params all, largest, ends;
   for (const StageIndex index : work.pipeline.map.stages_of(rank)) {
     const StageContent& stage = work.pipeline.stages[index];
     all.add(params_of_stage(work, stage));
@@ -72,8 +72,8 @@ Memory memory_of_rank(const Workload& work, const Stack& stack, PipelineRank ran
       if (block.all() > largest.all()) largest = block;
       out.working = std::max(out.working, working_bytes(work, stack, mixture));
     }
-    if (stage.embedding) ends += params_of_embedding(work).all();
-    if (stage.head) ends += params_of_head(work).all();
+    if (stage.embedding) ends.add(params_of_embedding(work));
+    if (stage.head) ends.add(params_of_head(work));
     if (stage.head) out.loss = loss_bytes(work, stack);
   }
   if (!stack.loss_beside_blocks) out.working = std::max(0.0, out.working - out.loss);

@@ -132,8 +132,9 @@ class StepClock {
     if (work_.distributed_optimizer || work_.fsdp == 1) return 0;
     if (work_.pipeline.map.stages_of(work_.pipeline.map.rank_of(index)).front() != index) return 0;
     const StageContent& stage = work_.pipeline.stages[index];
-    const Params unit = stage.embedding ? params_of_embedding(work_)
-                                        : Params{params_of_block(work_, stage.dense == 0).dense, 0};
+    Params unit =
+        stage.embedding ? params_of_embedding(work_) : params_of_block(work_, stage.dense == 0);
+    unit.experts = 0;
     const double times = work_.reshard ? 1 : 1.0 / work_.pipeline.microbatches_a_step();
     return times * traffic_of(work_, machine_, stack_, unit).gather;
   }

@@ -5,21 +5,31 @@
 
 namespace tessera::planner {
 
+namespace {
+
+Params dense_params(double dense, double gather_bytes) { return {dense, 0, dense * gather_bytes}; }
+
+}  // namespace
+
 Params params_of_block(const Workload& work, bool mixture) {
-  const double all = work.model.block_params(mixture);
-  if (!mixture) return {all / work.tp, 0};
+  const double all = work.model.block_params(mixture),
+               bytes = work.in_bytes ? work.in_bytes->block : compute_bytes(work);
+  if (!mixture) return dense_params(all / work.tp, bytes);
   const double experts =
       static_cast<double>(work.model.mixture->experts) * work.model.expert_params();
-  return {(all - experts) / work.tp, experts / (work.ep * work.etp)};
+  Params out = dense_params((all - experts) / work.tp, bytes);
+  out.experts = experts / (work.ep * work.etp);
+  return out;
 }
 
 Params params_of_embedding(const Workload& work) {
-  return {work.model.embedding_params() / work.tp, 0};
+  return dense_params(work.model.embedding_params() / work.tp, compute_bytes(work));
 }
 
 Params params_of_head(const Workload& work) {
   if (work.model.tied && work.pipeline.ranks() == 1) return {};
-  return {work.model.head_params() / work.tp, 0};
+  return dense_params(work.model.head_params() / work.tp,
+                      work.in_bytes ? work.in_bytes->head : compute_bytes(work));
 }
 
 Params params_of_stage(const Workload& work, const StageContent& stage) {
@@ -55,8 +65,12 @@ bool is_unsharded(const Workload& work) {
   return shards_of(work) == 1 && (!work.model.mixture || expert_shards_of(work) == 1);
 }
 
+double gathered_bytes(const Workload& work, const Params& params) {
+  return params.dense_gathered + compute_bytes(work) * params.experts;
+}
+
 bool reads_stored_weights(const Workload& work) {
-  return is_unsharded(work) && !work.distributed_optimizer &&
+  return is_unsharded(work) && !work.distributed_optimizer && !work.in_bytes &&
          work.master_bytes == compute_bytes(work);
 }
 

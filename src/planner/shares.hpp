@@ -8,11 +8,13 @@ namespace tessera::planner {
 
 struct Params {
   double dense = 0, experts = 0;
+  double dense_gathered = 0;  ///< bytes of `dense` in a gather
 
   double all() const { return dense + experts; }
   Params& add(const Params& other, double factor = 1) {
     dense += other.dense * factor;
     experts += other.experts * factor;
+    dense_gathered += other.dense_gathered * factor;
     return *this;
   }
 };
@@ -33,6 +35,8 @@ int expert_shards_of(const Workload& work);
 bool is_unsharded(const Workload& work);
 /// Bytes of a weight as layers read it.
 double compute_bytes(const Workload& work);
+/// Of whole weights as gathered.
+double gathered_bytes(const Workload& work, const Params& params);
 /// Layers read the stored weights: nothing is gathered, and nothing cast.
 bool reads_stored_weights(const Workload& work);
 

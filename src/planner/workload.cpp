@@ -83,6 +83,19 @@ void set_sharding(const plan::JobPlan& plan, Workload& work) {
   work.unsharded_gradients = sums_whole(plan.sharding.accumulation, pipelined);
 }
 
+/// Of the parameters whose names begin with `prefix`, without experts'; of none, as any other.
+double mean_gather_bytes(const plan::JobPlan& plan, std::string_view prefix) {
+  const auto compute = static_cast<double>(size_of(plan.precision.compute));
+  double elements = 0, bytes = 0;
+  for (const model::ParamSpec& param : plan.model.spec->params) {
+    if (!param.fqn.starts_with(prefix) || model::counts_experts(param.placement)) continue;
+    const auto count = static_cast<double>(element_count(param.global_shape));
+    elements += count;
+    bytes += count * (plan.linears.gathers_bytes_of(param) ? 1 : compute);
+  }
+  return elements > 0 ? bytes / elements : compute;
+}
+
 }  // namespace
 
 IndexedVector<schedule::StageIndex, StageContent> stages_of(const model::ModelSpec& model,
@@ -127,6 +140,9 @@ Workload workload_of(const plan::JobPlan& plan, const Stack& stack) {
     work.graphs = Graphs::full;
   work.precision = plan.precision.compute == DType::bf16 ? Precision::bf16 : Precision::f32;
   if (plan.linears.rounds()) work.precision = Precision::fp8_torchao;
+  if (plan.linears.gathers_bytes)
+    work.in_bytes = {mean_gather_bytes(plan, "layers."),
+                     mean_gather_bytes(plan, plan::kOutputLayer)};
   work.master_bytes = static_cast<double>(size_of(plan.precision.master));
   work.gradient_bytes = static_cast<double>(size_of(plan.precision.gradient()));
   work.moment_bytes = static_cast<double>(size_of(plan.optimizer.moments));

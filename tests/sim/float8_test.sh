@@ -31,6 +31,18 @@ for recipe in tensorwise rowwise rowwise_with_gw_hp; do
       "$(awk -v d="$(apart host-$recipe $run-$recipe)" 'BEGIN {print (d ~ /^[0-9]+$/ && d <= 20) ? "yes" : d}')" yes
   done
 done
+# Weights that are rounded before they are gathered, in one reduction of scales.
+gather="--model.converters quantize.linear.float8 --quantize.linear.float8.enable_fsdp_float8_all_gather"
+check "gathered bytes on two hosts" "$(on host 2 host-gather $gather)" 0
+check "gathered bytes on two GPUs" "$(on device 2 gpu-gather $gather)" 0
+check "with masters in host memory" "$(on device 2 offload-gather $gather --training.enable_cpu_offload)" 0
+for run in gpu offload; do
+  check "losses of $run-gather as the host's, to 0.2 %" \
+    "$(awk -v d="$(apart host-gather $run-gather)" 'BEGIN {print (d ~ /^[0-9]+$/ && d <= 20) ? "yes" : d}')" yes
+done
+check "they are not those of weights rounded afterwards" \
+  "$(on device 2 later --model.converters quantize.linear.float8)/$(losses later | cmp -s - <(losses gpu-gather) && echo same)" 0/
+
 check "they are not those of bfloat16" "$(on device 1 plain)/$(losses plain | cmp -s - <(losses gpu-rowwise) && echo same)" 0/
 
 # Emulated: by key, in float32, and MXFP8.

@@ -46,7 +46,11 @@ enum class ByteOrder : std::uint8_t { rows, columns };
 ScaledBytes to_bytes(const at::Tensor& x, const at::Tensor& scales, DType type, ScaleBlock block,
                      ByteOrder order = ByteOrder::rows);
 
-/// The same with the scales that scales_for() gives for the largest magnitudes of the blocks; on
+/// The bytes of to_bytes(), by rows, into `bytes` [m, n]: uint8, contiguous.
+void write_bytes(const at::Tensor& bytes, const at::Tensor& x, const at::Tensor& scales, DType type,
+                 ScaleBlock block);
+
+/// to_bytes() with the scales that scales_for() gives for the largest magnitudes of the blocks; on
 /// devices in one pass over x where each row is a block.
 ScaledBytes to_scaled_bytes(const at::Tensor& x, DType type, bool powers_of_two, ScaleBlock block,
                             ByteOrder order = ByteOrder::rows);

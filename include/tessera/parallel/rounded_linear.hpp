@@ -4,20 +4,23 @@
 // emulated: of the values that the bytes stand for, summed in float32 (float64 for float64) and
 // rounded once to the layer's type.
 //
-// Weights stay what they are; each use rounds them again. Where tensor parallelism cuts a matrix,
-// the elements that share a scale are those of the whole matrix, so that a mesh rounds as one rank
-// does: the largest magnitude over the ranks of tp decides, as it does where torchao has a
-// DTensor, and a block of MX is in one rank's part. Gradients of copies of key-value heads are
-// summed first. Data- and context-parallel ranks do not know each other's tokens.
+// Weights stay what they are, and each use rounds them again, or FSDP rounds and gathers them in
+// float8: masters of float32 are rounded once, and layers use the bytes. Where tensor parallelism
+// cuts a matrix, the elements that share a scale are those of the whole matrix, so that a mesh
+// rounds as one rank does: the largest magnitude over the ranks of tp decides, as it does where
+// torchao has a DTensor, and a block of MX is in one rank's part. Gradients of copies of key-value
+// heads are summed first. Data- and context-parallel ranks do not know each other's tokens.
 #pragma once
 
 #include "tessera/kernels/tensor.hpp"
 
 #include <map>
+#include <optional>
 #include <span>
 #include <vector>
 
 #include "tessera/comm/communicator.hpp"
+#include "tessera/kernels/scaled_bytes.hpp"
 #include "tessera/mesh/device_mesh.hpp"
 #include "tessera/parallel/linear.hpp"
 #include "tessera/parallel/shard_group.hpp"
@@ -38,6 +41,9 @@ struct LinearRounding {
   /// outputs' gradients; null: no others.
   comm::Communicator* copies = nullptr;
   bool emulated = false;  ///< on devices, too
+  /// Of a weight that is gathered in bytes: these, which are there while it is gathered. The weight
+  /// itself has no memory.
+  std::optional<kernels::ScaledBytes> gathered = std::nullopt;
 };
 
 /// The weights of a stage whose products are rounded.

@@ -15,6 +15,7 @@
 #include "tessera/model_spec/param_spec.hpp"
 #include "tessera/parallel/kept_copy.hpp"
 #include "tessera/parallel/memory_kinds.hpp"
+#include "tessera/parallel/weight_scales.hpp"
 #include "tessera/plan/placement.hpp"
 
 namespace tessera::parallel {
@@ -46,12 +47,15 @@ struct GroupOptions {
   const class ShardGroup* home = nullptr;
   /// With `offload`: copies between the two memories; its owner outlives the group.
   kernels::SideStream* copies = nullptr;
+  /// Where parameters are gathered in bytes: their scales; its owner outlives the group.
+  WeightScales* scales = nullptr;
 };
 
 /// A parameter and where it is stored.
 struct PlacedParam {
   const model::ParamSpec* spec = nullptr;
   plan::Placement place;
+  bool in_bytes = false;  ///< gathered in float8 (e4m3): a matrix
 };
 
 /// All_gathers of a group or stage so far, as this rank saw them.
@@ -64,14 +68,20 @@ struct GatherCount {
 struct ShardedParam {
   const model::ParamSpec* spec = nullptr;
   plan::Placement place;
-  std::int64_t flat_begin = 0;  ///< first element in the group's flat buffers
-  at::Tensor master;            ///< [rows.size, ...] in Precision::master
+  std::int64_t flat_begin = 0;    ///< first element in the group's flat buffers
+  std::int64_t gather_begin = 0;  ///< first byte in what this rank gives to a gather
+  bool in_bytes = false;          ///< it is gathered in float8
+  at::Tensor master;              ///< [rows.size, ...] in Precision::master
   /// The same shape: summed over the job by GradientReducer::finish(); undefined if frozen.
   at::Tensor gradient;
-  /// [fsdp * chunk_rows, ...] in Precision::compute, in the group's memory, which is there only
-  /// while gathered: behind the parameter before, with a gap only where a flat buffer has one
+  /// [fsdp * chunk_rows, ...] in Precision::compute, or in bytes, in the group's memory, which is
+  /// there only while gathered: behind the parameter before, with a gap only where a flat buffer
+  /// has one
   at::Tensor storage;
-  at::Tensor leaf;  ///< the first rows of `storage` as autograd sees them
+  /// The first rows of `storage` as autograd sees them. In bytes: no memory, but a name for the
+  /// gradient.
+  at::Tensor leaf;
+  kernels::ScaledBytes bytes;  ///< in bytes: what `leaf` stands for
 
   /// Elements of one fsdp rank's rows.
   std::int64_t chunk_elements() const { return place.chunk_rows * place.row_elements(); }
@@ -106,14 +116,14 @@ class ShardGroup {
   void reshard_within(comm::Communicator& inner);
   /// Masters of all parameters of this rank, one after the other, with gaps of zeros.
   const at::Tensor& flat_master() const { return flat_master_; }
-  /// Its parameters are experts', sharded over other ranks than the rest.
-  bool of_experts() const { return model::counts_experts(params_.front().spec->placement); }
   /// Elements of one rank's part of the flat buffers.
   std::int64_t chunk_elements() const { return chunk_elements_; }
   /// Of tensors other than the masters.
   at::TensorOptions master_options() const;
   /// Bytes of the gathered weights.
   std::int64_t gathered_bytes() const;
+  /// Whoever writes masters says so.
+  void mark_stale();
   /// What this group has allocated now on the device of forward and backward.
   void add_memory(MemoryKinds& kinds) const;
   /// Moves the leaves' gradients out, and back in later.
@@ -122,8 +132,7 @@ class ShardGroup {
   /// Forgets gathered weights: the optimizer is about to change the masters. Memory of a kept copy
   /// stays. Of a step that is abandoned, forgets gradients in leaves and a gather under way, too.
   void end_step(StepEnd how = StepEnd::done);
-  /// In place of weights that are gathered and freed, where it is kept. Whoever writes masters but
-  /// the optimizer marks it as stale.
+  /// In place of weights that are gathered and freed, where it is kept.
   KeptCopy& kept_copy() { return copy_; }
   const GatherCount& gather_count() const { return gather_count_; }
 
@@ -131,8 +140,14 @@ class ShardGroup {
   enum class Weights : std::uint8_t { freed, gathering, gathered };
   bool aliased() const {
     return fsdp_.size() == 1 && options_.precision.compute == options_.precision.master &&
-           !options_.offload;
+           !options_.offload && !options_.scales;
   }
+  /// In bytes.
+  struct Gather {
+    at::Tensor in;   ///< [chunk_bytes], or Kept::part
+    at::Tensor out;  ///< [ranks, of each of them]
+    comm::Request request;
+  };
   /// Of masters in host memory: on their way to the device.
   struct Upload {
     at::Tensor staged;
@@ -140,13 +155,18 @@ class ShardGroup {
   };
   /// Of reshard_within().
   struct Kept {
-    at::Tensor part;  ///< [fsdp / inner, chunk_elements]: this rank's among `inner`
+    at::Tensor part;  ///< [fsdp / inner, chunk_bytes]: this rank's among `inner`
     comm::Communicator* inner = nullptr;
   };
   bool may_keep_copy() const;
   void add(PlacedParam placed);
   void allocate();
   void show_weights(ShardedParam& param);
+  at::Tensor leaf_without_memory(ShardedParam& param, const at::Tensor& weight) const;
+  std::int64_t element_bytes(const ShardedParam& param) const;
+  at::Tensor packed(const at::Tensor& masters) const;
+  void pack(const at::Tensor& masters, const at::Tensor& into) const;
+  std::vector<at::Tensor> gathered_parts() const;
   void start_gather(comm::Communicator& from);
   void abandon_step();
   void upload();
@@ -158,16 +178,21 @@ class ShardGroup {
   comm::Communicator& fsdp_;
   std::vector<ShardedParam> params_;
   std::int64_t chunk_elements_ = 0;
+  std::int64_t chunk_bytes_ = 0;  ///< what one rank gives to a gather
   at::Tensor flat_master_;
-  at::Tensor weights_memory_;  ///< of all ShardedParam::storage; the masters' if aliased()
+  at::Tensor weights_memory_;  ///< bytes of all ShardedParam::storage; the masters' if aliased()
   KeptCopy copy_;
-  at::Tensor gather_in_, gather_out_;
+  Gather gather_;
   Kept kept_;
   Upload upload_;
-  comm::Request gather_;
   Weights weights_ = Weights::freed;
   GatherCount gather_count_;
 };
+
+/// Are its parameters experts', sharded over other ranks than the rest?
+inline bool has_experts(const ShardGroup& group) {
+  return model::counts_experts(group.params().front().spec->placement);
+}
 
 /// Bytes that a gather reads and writes.
 std::int64_t gather_bytes(const ShardGroup& group);

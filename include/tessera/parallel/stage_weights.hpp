@@ -68,6 +68,7 @@ class StageWeights {
   ShardGroup* group_of(const model::ParamSpec* param) const;
   plan::PlacementOptions placement_options(bool tied) const;
   ShardGroup* make_group(const plan::WeightGroup& weights);
+  WeightScales& scales();
 
   const model::ModelSpec& model_;
   Range cells_;
@@ -75,6 +76,7 @@ class StageWeights {
   const StageOptions& options_;
   TiedWeight tied_weight_;
   std::optional<kernels::SideStream> copies_;  ///< of groups that are off-loaded
+  std::optional<WeightScales> scales_;         ///< of weights that are gathered in bytes
   std::vector<std::unique_ptr<ShardGroup>> groups_;
   const ShardGroup* tied_ = nullptr;
   std::vector<at::Tensor> buffers_;

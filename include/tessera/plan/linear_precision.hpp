@@ -34,8 +34,9 @@ struct LinearPrecision {
   LinearRecipe recipe = LinearRecipe::none;
   /// Modules whose names contain one of these stay as they are.
   std::vector<std::string> kept = {};
-  bool keeps_small = false;  ///< so do those that an H100 multiplies no faster in float8
-  bool emulated = false;     ///< GPUs do not multiply in float8, either
+  bool keeps_small = false;    ///< so do those that an H100 multiplies no faster in float8
+  bool emulated = false;       ///< GPUs do not multiply in float8, either
+  bool gathers_bytes = false;  ///< weights are rounded before they are gathered, as bytes
 
   bool rounds() const { return recipe != LinearRecipe::none; }
   bool is_mx() const {
@@ -45,6 +46,8 @@ struct LinearPrecision {
   /// size is no multiple of 16. The embedding multiplies where it is the output layer, too, and has
   /// that layer's name here.
   bool rounds(const model::ParamSpec& weight) const;
+  /// Is this parameter gathered in 8 bits? Not the embedding, which layers read, too.
+  bool gathers_bytes_of(const model::ParamSpec& weight) const;
   /// Does no name in `kept` keep this module as it is?
   bool rounds(std::string_view module) const;
   /// Are GPUs to multiply in 8 bits, where layers compute in `type`?

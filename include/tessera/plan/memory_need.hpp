@@ -33,6 +33,7 @@ struct MemoryNeedOptions {
   bool sequence_parallel = true;
   std::int64_t microbatch_tokens = 1;  ///< on this rank
   std::int64_t loss_chunk_tokens = 0;  ///< whose logits exist at once; 0 = all
+  LinearPrecision linears = {};        ///< which weights are gathered in bytes
 };
 
 /// Of a rank whose pipeline stages have these cells of the model.

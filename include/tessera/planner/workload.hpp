@@ -76,6 +76,11 @@ struct Workload {
   Precision precision = Precision::bf16;
   /// Of a weight, a gradient and each of the two moments, with FSDP.
   double master_bytes = 4, gradient_bytes = 4, moment_bytes = 4;
+  /// Of a weight in a gather, on average, where linear layers' are gathered as bytes.
+  struct GatherBytes {
+    double block, head;  ///< experts have their own
+  };
+  std::optional<GatherBytes> in_bytes = {};
   int tp = 1, cp = 1, ep = 1;
   int etp = 1;        ///< ranks that share each expert
   int fsdp = 1;       ///< ranks that share weights, context-parallel ones among them

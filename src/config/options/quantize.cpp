@@ -15,7 +15,6 @@ bool experts(const JobConfig& job) {
 }  // namespace
 
 OptionList quantize_options() {
-  constexpr std::string_view kGather = "quantize.linear.float8.enable_fsdp_float8_all_gather";
   constexpr std::string_view kExperts =
       "experts multiply in training.mixed_precision_param; quantize.linear.float8 and "
       "quantize.linear.mx are for the other layers";
@@ -28,13 +27,14 @@ OptionList quantize_options() {
              "What shares a scale: a tensor, or a row or column of it; with_gw_hp: gradients of "
              "weights are not rounded; none = tensorwise")
           .one_of({"tensorwise", "rowwise", "rowwise_with_gw_hp"}),
-      OPTION(quantize.linear.float8.enable_fsdp_float8_all_gather, "Gather parameters in float8")
-          .refused("parameters are gathered in training.mixed_precision_param and rounded "
-                   "afterwards; leave the key out")
+      OPTION(quantize.linear.float8.enable_fsdp_float8_all_gather,
+             "Round weights before they are gathered, once, and gather their bytes; recipe "
+             "tensorwise")
           .only_if(&float8),
       OPTION(quantize.linear.float8.precompute_float8_dynamic_scale_for_fsdp,
-             "All scales in one reduction")
-          .refused_with(kGather),
+             "Scales of all gathered weights in one reduction")
+          .harmless("one reduction always gives the scales of all weights of a pipeline stage")
+          .only_if(&float8),
       OPTION(quantize.linear.float8.filter_fqns,
              "Layers that stay as they are: parts of names; auto_filter_small_kn = those that an "
              "H100 multiplies no faster in float8"),

@@ -166,16 +166,14 @@ Float8Scales float8_scales(const at::Tensor& largest, DType type, bool powers_of
   return made;
 }
 
-at::Tensor float8_bytes(const at::Tensor& x, const at::Tensor& scales, DType type,
-                        ByteOrder order) {
-  const at::Tensor bytes = device::float8_bytes(x, order);
+void float8_bytes(const at::Tensor& x, const at::Tensor& scales, DType type, ByteOrder order,
+                  const at::Tensor& bytes) {
   with_type(x.scalar_type(), [&]<class T>(T) {
     device::float8_bytes(Rows<const T>{const_pointer<T>(x), x.stride(0)},
                          const_pointer<float>(scales), scales.numel() == 1 ? 0 : 1,
                          {type == DType::f8e5m2, order == ByteOrder::columns},
                          pointer<std::uint8_t>(bytes), {x.size(0), x.size(1)}, stream_of(x));
   });
-  return bytes;
 }
 
 ScaledBytes float8_rows(const at::Tensor& x, DType type, bool powers_of_two) {

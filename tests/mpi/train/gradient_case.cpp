@@ -71,6 +71,7 @@ config::JobConfig job_of(const GradientCase& row) {
   } else if (!row.recipe.empty()) {
     job.model.converters = {"quantize.linear.float8"};
     job.quantize.linear.float8.recipe_name = row.recipe;
+    job.quantize.linear.float8.enable_fsdp_float8_all_gather = row.gathers_bytes;
   }
   return job;
 }
@@ -79,7 +80,7 @@ model::Model model_of(const GradientCase& row, at::Device device) {
   const at::ScalarType type = row.dtype == "float64" ? at::kDouble : at::kFloat;
   const bool latent = !row.family.empty();
   if (row.in_blocks()) return block_model(row.tied, latent, row.kv_heads, device);
-  if (!row.recipe.empty()) return even_model(row.tied, latent, row.kv_heads, device);
+  if (!row.recipe.empty()) return even_model(row.tied, type, latent, row.kv_heads, device);
   if (!row.family.empty()) return tiny_family(row.family, type, device);
   return tiny_model(row.tied, type, row.kv_heads, device);
 }
@@ -193,6 +194,7 @@ std::string GradientCase::name() const {
   add(cp > 1, rotate + (balanced ? " balanced" : " in-order"));
   add(documents, "documents");
   add(!recipe.empty(), recipe);
+  add(gathers_bytes, "gathered");
   add(recompute != "none", "recompute=" + recompute);
   add(offload, "offload");
   add(deterministic, "deterministic");
@@ -260,6 +262,7 @@ double compare_steps(comm::World& world, const GradientCase& row) {
   GradientCase alone;
   alone.family = row.family;
   alone.dtype = row.dtype;
+  alone.recipe = row.recipe;
   alone.accumulation = accumulation_of_reference(row);
   mesh::DeviceMesh one(mesh::Layout::resolve({1, 1, 1, 1, 1}, 1), mesh::Rank(0));
   const Place place(world, row.backend, row.over_nccl);

@@ -46,6 +46,7 @@ struct GradientCase {
   std::string csv;                    ///< pipeline_parallel_schedule_csv
   std::string fused_loss = "never";   ///< fused_linear_cross_entropy
   std::string recipe;                 ///< of float8 or MX; empty = nothing is rounded
+  bool gathers_bytes = false;         ///< enable_fsdp_float8_all_gather
 
   std::string name() const;
   /// By an MX recipe, in block_model(); else float8 rounds even_model().
@@ -121,6 +122,8 @@ std::vector<GradientCase> context_cases(int world);
 /// Linear layers that are rounded to float8 or MXFP8, by each recipe over each axis but the
 /// context's, whose ranks have scales of their own.
 std::vector<GradientCase> rounded_cases(int world);
+/// Weights gathered in float8, under every policy of sharding.
+std::vector<GradientCase> gathered_bytes_cases(int world);
 /// With fewer key-value heads than tensor-parallel ranks, whose gradients are rounded as sums.
 std::vector<GradientCase> rounded_copies_cases(int world);
 

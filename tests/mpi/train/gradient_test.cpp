@@ -168,6 +168,22 @@ TEST(Gradient, RoundedProducts) {
   expect_sample(rounded_copies_cases(world().size()), 1);
 }
 
+/// A weight that is rounded before its gather has the bytes of one that is rounded after it.
+TEST(Gradient, WeightsGatheredInBytes) {
+  expect_sample(gathered_bytes_cases(world().size()), world().size() >= 4 ? 2 : 1);
+}
+
+/// Scales follow the masters from step to step.
+TEST(Gradient, WeightsGatheredInBytesOverThreeSteps) {
+  GradientCase row;
+  row.recipe = "tensorwise";
+  row.gathers_bytes = true;
+  row.pp = world().size() >= 4 ? 2 : 1;
+  row.tp = world().size() >= 8 ? 2 : 1;
+  row.dp = world().size() / row.pp / row.tp;
+  EXPECT_LE(compare_steps(world(), row), 1e-9) << row.name();
+}
+
 /// Loads are counted once, whatever is recomputed or pipelined, and biases follow them.
 TEST(Gradient, MixturesOverThreeSteps) {
   for (const char* family : {"deepseek_v3", "qwen3_moe", "gpt_oss"}) {
@@ -229,7 +245,8 @@ TEST(Matrix, DISABLED_EveryFactorisation) {
                     loss = environment("TESSERA_MATRIX_LOSS"),
                     named = environment("TESSERA_MATRIX_ROWS");
   std::vector<GradientCase> rows = all_cases(world().size());
-  for (auto& more : {rounded_cases(world().size()), rounded_copies_cases(world().size())})
+  for (auto& more : {rounded_cases(world().size()), gathered_bytes_cases(world().size()),
+                     rounded_copies_cases(world().size())})
     std::ranges::copy(more, std::back_inserter(rows));
   std::erase_if(
       rows, [&](const GradientCase& row) { return row.name().find(named) == std::string::npos; });

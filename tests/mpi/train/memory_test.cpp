@@ -198,6 +198,26 @@ TEST(Memory, OtherKeys) {
   EXPECT_EQ(errors.rows(), 7);
 }
 
+/// Weights that are gathered in bytes, with others in their units, and scales for all.
+TEST(Memory, WeightsInBytes) {
+  Predictions errors;
+  GradientCase row;
+  row.recipe = "tensorwise";
+  row.gathers_bytes = true;
+  row.dp = world().size();
+  for (const char* type : {"float64", "float32", "bfloat16"}) {
+    row.dtype = type;
+    errors.add(row);
+  }
+  for (const char* reshard : {"always", "never"}) {
+    row.reshard = reshard;
+    errors.add(row);
+  }
+  errors.add(row, [](config::JobConfig& job) { job.training.enable_cpu_offload = true; });
+  errors.print();
+  EXPECT_EQ(errors.rows(), 6);
+}
+
 /// What a run decides by what it measures is not predicted, and neither are uneven experts.
 TEST(Memory, SaysWhyNot) {
   GradientCase row;

@@ -145,8 +145,8 @@ TEST_F(Policy, NeighboursKeepTheirExperts) {
   const Costs costs = costs_of("2");
   std::int64_t dense = 0, experts = 0, dense_groups = 0, expert_groups = 0;
   for (const parallel::ShardGroup* group : trainer_->stages().groups()) {
-    (group->of_experts() ? experts : dense) += group->gathered_bytes();
-    (group->of_experts() ? expert_groups : dense_groups) += 1;
+    (parallel::has_experts(*group) ? experts : dense) += group->gathered_bytes();
+    (parallel::has_experts(*group) ? expert_groups : dense_groups) += 1;
   }
   ASSERT_GT(expert_groups, 0);
   EXPECT_EQ(costs.gathers, 2 * kMicrobatches * dense_groups + expert_groups);

@@ -53,6 +53,36 @@ std::vector<GradientCase> rounded_cases(int world) {
   return rows;
 }
 
+std::vector<GradientCase> gathered_bytes_cases(int world) {
+  std::vector<GradientCase> rows;
+  for (int pp = 1; pp <= world && pp <= 2; pp *= 2)
+    for (int tp = 1; pp * tp <= world && tp <= 4; tp *= 2) {
+      GradientCase row;
+      row.recipe = "tensorwise";
+      row.gathers_bytes = true;
+      row.pp = pp;
+      row.tp = tp;
+      row.dp = world / pp / tp;
+      add_ways(rows, row);
+      for (const char* reshard : {"always", "never", "2"}) {
+        if (reshard[0] == '2' && row.dp < 4) continue;
+        rows.push_back(row);
+        rows.back().reshard = reshard;
+        rows.back().recompute = "op";
+      }
+      if (row.dp > 1) {
+        rows.push_back(row);
+        rows.back().replicate = 2;
+        rows.back().dp /= 2;
+      }
+      if (pp * tp > 2) continue;
+      row.family = "deepseek_v3";
+      row.ep = row.dp;
+      rows.push_back(row);
+    }
+  return rows;
+}
+
 std::vector<GradientCase> rounded_copies_cases(int world) {
   std::vector<GradientCase> rows;
   if (world < 2) return rows;
@@ -68,6 +98,8 @@ std::vector<GradientCase> rounded_copies_cases(int world) {
     row.sequence_parallel = rows.size() < 2;
     rows.push_back(row);
   }
+  rows.push_back(rows.front());
+  rows.back().gathers_bytes = true;
   return rows;
 }
 

@@ -34,7 +34,8 @@ struct Row {
   mesh::Degrees degrees;
   std::string type = "float32";
   std::string schedule = "1F1B";
-  std::string family = {};  ///< of a mixture; none: Llama
+  std::string family = {};     ///< of a mixture; none: Llama
+  bool gathers_bytes = false;  ///< linear layers are rounded to float8, before they are gathered
   /// After this many passes of units in step 2, one of the ranks asks the device for a value.
   int asks_after = -1;
 };
@@ -57,11 +58,16 @@ config::JobConfig job_of(const Row& row, bool graphs) {
   job.training.local_batch_size = 4 / (row.degrees.dp_shard * row.degrees.dp_replicate);
   if (row.degrees.pp > 1) job.parallelism.pipeline_parallel_microbatch_size = 1;
   job.parallelism.pipeline_parallel_schedule = row.schedule;
+  if (row.gathers_bytes) {
+    job.model.converters = {"quantize.linear.float8"};
+    job.quantize.linear.float8.enable_fsdp_float8_all_gather = true;
+  }
   return job;
 }
 
 model::Model model_of(const Row& row, at::Device device) {
   const at::ScalarType type = row.type == "bfloat16" ? at::kBFloat16 : at::kFloat;
+  if (row.gathers_bytes) return even_model(false, type, false, 8, device);
   if (row.family.empty()) return tiny_model(false, type, 4, device);
   model::DecoderShape shape = tiny_shape(row.family);
   shape.dim = shape.mixture->hidden = 64;  // rows that one kernel multiplies for all experts
@@ -131,6 +137,14 @@ TEST_F(StepGraphs, OfOneRankChangeNoBit) {
   expect_graphs({{1, 1, 1, 1, 1}, "bfloat16"});
 }
 TEST_F(StepGraphs, OfShardedWeightsChangeNoBit) { expect_graphs({{1, 1, 2, 1, 1}, "bfloat16"}); }
+/// A step makes the scales again.
+TEST_F(StepGraphs, OfWeightsInBytesChangeNoBit) {
+  Row row{{1, 1, 1, 1, 1}, "bfloat16"};
+  row.gathers_bytes = true;
+  expect_graphs(row);
+  row.degrees = {1, 1, 2, 1, 1};
+  expect_graphs(row);
+}
 TEST_F(StepGraphs, OfReplicasChangeNoBit) { expect_graphs({{1, 2, 1, 1, 1}}); }
 TEST_F(StepGraphs, OfTensorParallelRanksChangeNoBit) { expect_graphs({{1, 1, 1, 1, 2}}); }
 TEST_F(StepGraphs, OfContextParallelRanksChangeNoBit) { expect_graphs({{1, 1, 1, 2, 1}}); }

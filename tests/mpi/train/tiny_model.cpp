@@ -94,7 +94,8 @@ model::Model tiny_family(const std::string& family, at::ScalarType dtype, at::De
   return model::make_decoder(tiny_shape(family), 16, dtype, device);
 }
 
-model::Model even_model(bool tied, bool latent, std::int64_t kv_heads, at::Device device) {
+model::Model even_model(bool tied, at::ScalarType type, bool latent, std::int64_t kv_heads,
+                        at::Device device) {
   model::DecoderShape shape = latent ? tiny_shape("deepseek_v3") : dense_shape(tied, kv_heads);
   shape.dim = 32;
   shape.hidden = 48;
@@ -103,7 +104,7 @@ model::Model even_model(bool tied, bool latent, std::int64_t kv_heads, at::Devic
     shape.latent = model::LatentAttention{16, 12, 4, 4, 6};
     shape.mixture->routing.experts = 16;
   }
-  return model::make_decoder(shape, 16, at::kDouble, device);
+  return model::make_decoder(shape, 16, type, device);
 }
 
 model::Model block_model(bool tied, bool latent, std::int64_t kv_heads, at::Device device) {

@@ -17,9 +17,10 @@ model::DecoderShape dense_shape(bool tied, std::int64_t kv_heads);
 model::Model tiny_model(bool tied, at::ScalarType dtype, std::int64_t kv_heads = 8,
                         at::Device device = at::kCPU);
 
-/// As tiny_model(false or true, float64) with matrices whose sizes are multiples of 16; `latent`:
+/// As tiny_model() with matrices whose sizes are multiples of 16; `latent`:
 /// as tiny_family("deepseek_v3") with such matrices, but for one in each layer.
-model::Model even_model(bool tied, bool latent, std::int64_t kv_heads, at::Device device);
+model::Model even_model(bool tied, at::ScalarType type, bool latent, std::int64_t kv_heads,
+                        at::Device device);
 
 /// The same with 3 layers, whose matrices have whole blocks of MX on each of up to 4
 /// tensor-parallel ranks.

@@ -148,6 +148,27 @@ TEST(Traffic, Blocks) {
   EXPECT_FALSE(expect_predicted(row));
 }
 
+/// Weights in bytes, and one reduction for all of their scales.
+TEST(Traffic, WeightsInBytes) {
+  GradientCase row;
+  row.recipe = "tensorwise";
+  row.gathers_bytes = true;
+  for (const char* type : {"float64", "float32", "bfloat16"})
+    for (const char* reshard : {"default", "always", "never"})
+      for (int pp = 1; pp <= 2; ++pp) {
+        row.dtype = type;
+        row.reshard = reshard;
+        row.pp = pp;
+        row.dp = world().size() / pp;
+        EXPECT_TRUE(expect_predicted(row));
+      }
+  row.dtype = "float32";
+  row.pp = 1;
+  row.dp = world().size();
+  EXPECT_TRUE(expect_predicted(
+      row, [](config::JobConfig& job) { job.training.enable_cpu_offload = true; }));
+}
+
 /// Weights without gradients, masters in host memory, and sums in another type.
 TEST(Traffic, OtherKeys) {
   GradientCase row;

@@ -53,16 +53,15 @@ kernels::Float8Scales float8_scales(const Tensor& largest, DType type, bool powe
   return made;
 }
 
-Tensor float8_bytes(const Tensor& x, const Tensor& scales, DType type, kernels::ByteOrder order) {
-  const Tensor bytes = kernels::device::float8_bytes(x, order);
+void float8_bytes(const Tensor& x, const Tensor& scales, DType type, kernels::ByteOrder order,
+                  const Tensor& to) {
   const bool all = scales.numel() == 1, rows = order == kernels::ByteOrder::rows;
   const auto lines = all ? ScaledLines::all : rows ? ScaledLines::rows : ScaledLines::columns;
   HostKernel kernel("float8_bytes", x);
-  kernel.issue([x = kernel.reads(x), scales = kernel.reads(scales), type, lines,
-                bytes = kernel.writes(bytes)] {
-    bytes.copy_(kernels::to_bytes(x, scales, type, block_of(lines)).bytes);
-  });
-  return bytes;
+  kernel.issue(
+      [x = kernel.reads(x), scales = kernel.reads(scales), type, lines, bytes = kernel.writes(to)] {
+        bytes.copy_(kernels::to_bytes(x, scales, type, block_of(lines)).bytes);
+      });
 }
 
 kernels::ScaledBytes float8_rows(const Tensor& x, DType type, bool powers_of_two) {

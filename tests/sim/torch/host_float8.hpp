@@ -8,8 +8,8 @@ namespace tessera::sim {
 
 at::Tensor largest_of_lines(const at::Tensor& x, kernels::ScaledLines lines);
 kernels::Float8Scales float8_scales(const at::Tensor& largest, DType type, bool powers_of_two);
-at::Tensor float8_bytes(const at::Tensor& x, const at::Tensor& scales, DType type,
-                        kernels::ByteOrder order);
+void float8_bytes(const at::Tensor& x, const at::Tensor& scales, DType type,
+                  kernels::ByteOrder order, const at::Tensor& bytes);
 kernels::ScaledBytes float8_rows(const at::Tensor& x, DType type, bool powers_of_two);
 kernels::ScaledBothWays float8_both(const at::Tensor& x, DType type, bool powers_of_two);
 

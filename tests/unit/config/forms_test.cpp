@@ -142,6 +142,7 @@ components = ["model", "loss"]
 [activation_checkpoint]
 mode = "selective"
 selective_ac_option = "op"
+early_stop = true
 [quantize.linear.float8]
 enable_fsdp_float8_all_gather = true
 filter_fqns = ["output"]
@@ -156,8 +157,7 @@ steps = 1200
   find_unsupported(job);
   EXPECT_THAT(
       message_of(job.problems),
-      HasSubstr(file.at(56) + "1: quantize.linear.float8.enable_fsdp_float8_all_gather = true is "
-                              "not supported"));
+      HasSubstr(file.at(55) + "1: activation_checkpoint.early_stop = true is not supported"));
   // What is off, or not pipelined, is not worth a word.
   for (const char* key : {"validation", "pipeline_parallel_schedule", "filter_fqns",
                           "save_traces_folder", "compile", "tensorboard"})

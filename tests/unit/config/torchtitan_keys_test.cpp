@@ -133,8 +133,8 @@ refused | activation_checkpoint.debug | true
 acts | compile.enable | true | tests/sim/graphs_test.sh | --compile.enable
 acts | compile.components | loss | tests/sim/graphs_test.sh | --compile.components
 harmless | compile.backend | eager
-refused | quantize.linear.float8.enable_fsdp_float8_all_gather | true
-refused | quantize.linear.float8.precompute_float8_dynamic_scale_for_fsdp | true
+acts | quantize.linear.float8.enable_fsdp_float8_all_gather | true | tests/sim/float8_test.sh | --quantize.linear.float8.enable_fsdp_float8_all_gather
+harmless | quantize.linear.float8.precompute_float8_dynamic_scale_for_fsdp | true
 acts | quantize.linear.float8.recipe_name | rowwise | tests/cli/float8.test | recipe_name rowwise
 acts | quantize.linear.float8.filter_fqns | output | tests/cli/float8.test | filter_fqns output
 acts | quantize.linear.float8.emulate | true | tests/sim/float8_test.sh | --quantize.linear.float8.emulate

@@ -10,6 +10,8 @@
 #include "tessera/hf/safetensors.hpp"
 #include "tessera/kernels/mx_scales.hpp"
 #include "tessera/kernels/scaled_bytes.hpp"
+#include "tessera/kernels/torch_internal.hpp"
+#include "tessera/parallel/weight_scales.hpp"
 #include "test_device.hpp"
 
 namespace tessera::parallel {
@@ -145,6 +147,50 @@ TEST(RoundedLinear, GradientsOfWeightsMayComeLater) {
     EXPECT_TRUE(at::equal(at_once.dw, later.dw)) << recipe;
     EXPECT_TRUE(at::equal(at_once.dx, later.dx)) << recipe;
   }
+}
+
+/// A weight that was gathered in bytes has no values of its own.
+TEST(RoundedLinear, UsesTheBytesThatWereGathered) {
+  const auto alone = comm::make_self_communicator("tp");
+  for (const auto type : {at::kDouble, at::kFloat, at::kBFloat16}) {
+    const Made rounded = make(LinearRecipe::tensorwise, type);
+    const Tensor x = stored("x").to(type).requires_grad_(), w = stored("w").to(type);
+    LinearRounding how{LinearRecipe::tensorwise, LinearCut::outputs, alone.get()};
+    how.gathered = kernels::to_scaled_bytes(w, DType::f8e4m3, false, {});
+    w.requires_grad_();
+    kernels::release_storage(w);
+    WeightGradients gradients;
+    const Tensor y = rounded_linear(x, std::array{RoundedWeight{w, how}}, gradients)[0];
+    y.backward(stored("dy").to(type));
+    EXPECT_TRUE(at::equal(y.detach(), rounded.y));
+    EXPECT_TRUE(at::equal(rounded_product(x, w, how), rounded.y));
+    // Devices may add in another order: the bytes lie in the order of rows.
+    EXPECT_LE(distance(x.grad(), rounded.dx), 1e-6);
+    EXPECT_TRUE(at::equal(w.grad(), rounded.dw));
+  }
+}
+
+/// As torchao's: of the whole weight, and of none where it is all zeros.
+TEST(WeightScales, AreThoseOfMastersUntilTheseChange) {
+  const auto alone = comm::make_self_communicator("fsdp");
+  const auto options = at::TensorOptions(at::kFloat).device(test::test_device());
+  WeightScales scales(3, *alone, *alone, test::test_device());
+  const Tensor weight = at::full({4, 16}, -0.5, options);
+  const kernels::ScaledBytes of_weight = scales.add(weight),
+                             of_nothing = scales.add(at::zeros({0, 16}, options)),
+                             of_zeros = scales.add(at::zeros({16, 16}, options));
+  const auto number = [](const Tensor& one) { return one.cpu().item<float>(); };
+  scales.refresh();
+  EXPECT_EQ(number(of_weight.scales), 896.0F);
+  EXPECT_EQ(number(of_weight.inverses), 1 / 896.0F);
+  EXPECT_EQ(number(of_zeros.scales), static_cast<float>(448 / 1e-12));
+  EXPECT_EQ(number(of_nothing.scales), number(of_zeros.scales));
+  weight.mul_(4);
+  scales.refresh();
+  EXPECT_EQ(number(of_weight.scales), 896.0F);
+  scales.mark_stale();
+  scales.refresh();
+  EXPECT_EQ(number(of_weight.scales), 224.0F);
 }
 
 /// Weights of one call share their input, and each has the result that it has alone.

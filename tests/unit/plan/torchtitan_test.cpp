@@ -91,7 +91,7 @@ TEST(TorchTitan, ItsJobFilesActOrNameTheOneKeyInTheWay) {
       {"llama3_debug_model", 8, ""},
       {"llama3_8b", 8, "metrics.enable_tensorboard"},
       {"llama3_70b", 256, "metrics.enable_tensorboard"},
-      {"llama3_405b", 512, "quantize.linear.float8.enable_fsdp_float8_all_gather"},
+      {"llama3_405b", 512, ""},
       {"qwen3_0.6b", 8, ""},
       {"qwen3_1.7b", 8, ""},
       {"qwen3_32b", 64, ""},

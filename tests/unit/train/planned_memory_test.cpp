@@ -38,7 +38,10 @@ const Flags kKeepAll{"--activation_checkpoint.mode", "none"},
     kOp{"--activation_checkpoint.mode", "selective", "--activation_checkpoint.selective_ac_option",
         "op"},
     kFused{"--training.fused_linear_cross_entropy", "always"},
-    kAsync{"--parallelism.enable_async_tensor_parallel"}, kBfloat16{"--training.dtype", "bfloat16"};
+    kAsync{"--parallelism.enable_async_tensor_parallel"}, kBfloat16{"--training.dtype", "bfloat16"},
+    kFloat8{"--model.converters", "quantize.linear.float8", "--quantize.linear.float8.filter_fqns",
+            "output"},
+    kBytes{"--quantize.linear.float8.enable_fsdp_float8_all_gather"};
 
 Flags axis(const std::string& name, const char* degree) {
   return {"--parallelism." + name + "_parallel_degree", degree};
@@ -71,6 +74,9 @@ const JobCase kJobs[] = {
     {"FullBfloat16Moments", 8, k8B + kFull + Flags{"--optimizer.moments_dtype", "bfloat16"}},
     {"OneBfloat16", 1, k1B + kFull + kBfloat16},
     {"StagesBfloat16", 8, k8B + kFull + kBfloat16 + axis("pipeline", "2") + axis("tensor", "4")},
+    {"FullFloat8", 8, k8B + kFull + kFloat8},
+    {"FullGathersBytes", 8, k8B + kFull + kFloat8 + kBytes},
+    {"AllGathersBytes", 8, k8B + kKeepAll + kFloat8 + kBytes},
     {"FullFused", 8, k8B + kFull + kFused},
     {"ByOperation", 8, k8B + kOp},
     {"Tensor2", 16, k8B + kKeepAll + axis("tensor", "2")},
