@@ -79,6 +79,11 @@ Tensor Operations::expert_product(const Tensor& x, const Weight& weight,
   return kernels::grouped_mm(x, weight.value, groups);
 }
 
+std::function<Tensor()> Operations::expert_product_again(const Tensor& x, const Weight& weight,
+                                                         const Tensor& groups) const {
+  return [x, weight = weight.value, groups] { return kernels::grouped_mm(x, weight, groups); };
+}
+
 Tensor Operations::attention(const Attention& input) const {
   const std::int64_t queries = input.q.size(1), keys = input.k.size(1);
   const double scale =

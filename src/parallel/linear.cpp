@@ -7,6 +7,7 @@
 #include "tessera/kernels/joined.hpp"
 #include "tessera/kernels/matrix_product.hpp"
 #include "tessera/kernels/operation.hpp"
+#include "tessera/parallel/rounded_experts.hpp"
 #include "tessera/parallel/rounded_linear.hpp"
 
 namespace tessera::parallel {
@@ -167,6 +168,23 @@ std::function<Tensor()> LinearOperations::product_again(const Tensor& x,
   const LinearRounding* how = rounded_.find(weight.value);
   if (!how) return inner_.product_again(x, weight);
   return [x, weight = weight.value, how = *how] { return rounded_product(x, weight, how); };
+}
+
+Tensor LinearOperations::expert_product(const Tensor& x, const model::Weight& weight,
+                                        const Tensor& groups) const {
+  const LinearRounding* how = rounded_.find(weight.value);
+  return how ? rounded_expert_linear(x, weight.value, groups, *how, gradients_)
+             : expert_linear(x, weight.value, groups, gradients_);
+}
+
+std::function<Tensor()> LinearOperations::expert_product_again(const Tensor& x,
+                                                               const model::Weight& weight,
+                                                               const Tensor& groups) const {
+  const LinearRounding* how = rounded_.find(weight.value);
+  if (!how) return inner_.expert_product_again(x, weight, groups);
+  return [x, weight = weight.value, groups, how = *how] {
+    return rounded_expert_product(x, weight, groups, how);
+  };
 }
 
 }  // namespace tessera::parallel

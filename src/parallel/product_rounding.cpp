@@ -136,11 +136,15 @@ ProductRounding::Operand ProductRounding::operand_x(const Tensor& x, ScaleShare 
           is_across(x, share, along, cut)};
 }
 
+/// Experts' matrices are one, of which a column has a scale for each of them.
 ProductRounding::Operand ProductRounding::operand_weight(const Tensor& weight, ScaleShare share,
                                                          int along) const {
   const int cut = how_.cut == LinearCut::inputs ? 1 : how_.cut == LinearCut::outputs ? 0 : kUncut;
-  return {weight, DType::f8e4m3, scale_block(share, along), order_of(along),
-          is_across(weight, share, along, cut)};
+  const bool experts = weight.dim() == 3;
+  const Tensor matrix = experts ? weight.flatten(0, 1) : weight;
+  ScaleBlock block = scale_block(share, along);
+  if (experts && share == ScaleShare::line && along == 0) block.rows = weight.size(1);
+  return {matrix, DType::f8e4m3, block, order_of(along), is_across(matrix, share, along, cut)};
 }
 
 ProductRounding::Operand ProductRounding::operand_g(const Tensor& g, ScaleShare share,

@@ -61,6 +61,8 @@ class ProductRounding {
   explicit ProductRounding(const LinearRounding& how) : how_(how), recipe_(recipe_of(how.recipe)) {}
 
   bool rounds_weight_gradients() const { return recipe_.of_weight.left != ScaleShare::nothing; }
+  /// Of the values of an emulated product with this matrix.
+  at::ScalarType type_of_values(const at::Tensor& matrix) const;
 
   /// x and weights, for x times their transposes.
   std::vector<RoundedOperand> forward(const at::Tensor& x,
@@ -88,7 +90,6 @@ class ProductRounding {
   RoundedOperand rounded_by(const Operand& operand, const at::Tensor& largest) const;
   bool device_multiplies(const at::Tensor& matrix) const;
   void take_largest_of_ranks(std::vector<at::Tensor>& largest) const;
-  at::ScalarType type_of_values(const at::Tensor& matrix) const;
 
   const LinearRounding how_;
   const Recipe recipe_;

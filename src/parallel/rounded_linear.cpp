@@ -124,8 +124,9 @@ class RoundedLinear final : public kernels::Operation {
 
 LinearCut cut_of(model::Placement placement) {
   using enum model::Placement;
-  if (placement == column || placement == vocabulary) return LinearCut::outputs;
-  return placement == row ? LinearCut::inputs : LinearCut::tokens;
+  if (placement == column || placement == vocabulary || placement == expert_column)
+    return LinearCut::outputs;
+  return placement == row || placement == expert_row ? LinearCut::inputs : LinearCut::tokens;
 }
 
 }  // namespace
@@ -133,6 +134,7 @@ LinearCut cut_of(model::Placement placement) {
 void RoundedWeights::add(const std::vector<ShardedParam>& params) {
   comm::Communicator& tp = mesh_->along(mesh::Axis::tp);
   for (const ShardedParam& param : params) {
+    if (plan_.experts.rounds(*param.spec)) add_experts(param);
     if (!plan_.rounds(*param.spec)) continue;
     const LinearCut cut = cut_of(param.spec->placement);
     const bool copied = cut == LinearCut::outputs && param.place.tp_copies > 1;
@@ -141,6 +143,16 @@ void RoundedWeights::add(const std::vector<ShardedParam>& params) {
     how = {plan_.recipe, cut, &tp, copies, plan_.emulated, std::nullopt};
     if (param.in_bytes) how.gathered = param.bytes;
   }
+}
+
+/// Each rank has whole experts, unless tp cuts them.
+void RoundedWeights::add_experts(const ShardedParam& param) {
+  const bool cut = mesh_->layout().experts_cut_by_tp();
+  LinearRounding& how = roundings_[param.leaf.unsafeGetTensorImpl()];
+  how.recipe = plan_.experts.recipe;
+  how.cut = cut ? cut_of(param.spec->placement) : LinearCut::nothing;
+  how.tp = &mesh_->along(mesh::Axis::tp);
+  how.emulated = true;
 }
 
 const LinearRounding* RoundedWeights::find(const Tensor& weight) const {

@@ -5,7 +5,6 @@
 #include <utility>
 
 #include "tessera/base/error.hpp"
-#include "tessera/kernels/grouped_mm.hpp"
 
 namespace tessera::parallel {
 
@@ -47,10 +46,7 @@ std::vector<Tensor> UnitOperations::products(const Tensor& x,
 Tensor UnitOperations::expert_product(const Tensor& x, const model::Weight& weight,
                                       const Tensor& groups) const {
   const Tensor result = inner_.expert_product(x, weight, groups);
-  if (remade(weight))
-    remakable(result, [x, weight = weight.value, groups] {
-      return kernels::grouped_mm(x, weight, groups);
-    });
+  if (remade(weight)) remakable(result, inner_.expert_product_again(x, weight, groups));
   return result;
 }
 

@@ -40,6 +40,10 @@ class UnitOperations final : public model::Operations {
   }
   at::Tensor expert_product(const at::Tensor& x, const model::Weight& weight,
                             const at::Tensor& groups) const override;
+  std::function<at::Tensor()> expert_product_again(const at::Tensor& x, const model::Weight& weight,
+                                                   const at::Tensor& groups) const override {
+    return inner_.expert_product_again(x, weight, groups);
+  }
   at::Tensor attention(const model::Attention& input) const override {
     return inner_.attention(input);
   }

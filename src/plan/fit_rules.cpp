@@ -189,7 +189,9 @@ void FitRules::fits() {
   if (obey({kTp}, [&] { check_tensor_parallel_fits(*model_.spec, layout_->degree(Axis::tp)); }))
     obey({"quantize.linear.mx.filter_fqns", kTp},
          [&] { check_blocks_fit(*model_.spec, *layout_, linear_precision(job_)); });
-  obey({kEp, kEtp}, [&] { check_experts_fit(*model_.spec, *layout_); });
+  if (obey({kEp, kEtp}, [&] { check_experts_fit(*model_.spec, *layout_); }))
+    obey({"quantize.grouped_mm.float8.fqns", "quantize.grouped_mm.mx.fqns", kEtp},
+         [&] { check_rounded_experts(*model_.spec, *layout_, linear_precision(job_).experts); });
   for (const std::string_view key : {kBatch, kSeq, kMicro, kMicroSteps})
     if (reading_.blames(key)) return;
   validation();
@@ -213,8 +215,7 @@ void FitRules::validation() {
   });
 }
 
-/// Were all keys understood that shape the pipeline? Most of them are not to blame where it does
-/// not fit.
+/// Were all keys understood that shape the pipeline? Most are not to blame where it does not fit.
 bool FitRules::knows_pipeline() const {
   return reading_.understood({kLocal, kBatch, kSeq, kMicro, kMicroSteps, kPp, kSchedule, kCsv, kMap,
                               kCuts, kParts, kLayers, kBalancer, kNoSequenceParallel,

@@ -111,15 +111,9 @@ class KeyRules : public Rules {
       const auto converter = config::converter_named(name);
       if (!converter)
         wrong({kConverters},
-              "model.converters: there is no \"{}\"; Tessera has "
-              "quantize.linear.float8 and quantize.linear.mx",
+              "model.converters: there is no \"{}\"; Tessera has quantize.linear.float8, "
+              "quantize.linear.mx, quantize.grouped_mm.float8 and quantize.grouped_mm.mx",
               config::shown(name));
-      else if (*converter == Converter::float8_experts || *converter == Converter::mx_experts)
-        wrong({kConverters},
-              "model.converters: {} is not supported: experts multiply in "
-              "training.mixed_precision_param; quantize.linear.float8 and quantize.linear.mx are "
-              "for the other layers",
-              name);
     }
     if (config::wants(job_, Converter::float8_linear) && config::wants(job_, Converter::mx_linear))
       wrong({kConverters, "quantize.linear.float8.enable"},
@@ -127,6 +121,26 @@ class KeyRules : public Rules {
     else
       rounded_layers();
     float8_filter();
+    rounded_experts();
+  }
+
+  void rounded_experts() {
+    using config::Converter;
+    const auto& [float8, mx] = job_.quantize.grouped_mm;
+    const bool of_float8 = config::wants(job_, Converter::float8_experts),
+               of_mx = config::wants(job_, Converter::mx_experts);
+    if (of_float8 && of_mx)
+      wrong({kConverters},
+            "quantize.grouped_mm.float8 and quantize.grouped_mm.mx round the same experts; choose "
+            "one");
+    for (const auto& [wanted, name, fqns] :
+         {std::tuple{of_float8, "quantize.grouped_mm.float8", &float8.fqns},
+          {of_mx, "quantize.grouped_mm.mx", &mx.fqns}})
+      if (wanted && fqns->empty())
+        wrong({kConverters, fmt::format("{}.fqns", name)},
+              "{} rounds the experts that {}.fqns names, and it names none; set it to "
+              "[\"experts\"], or leave the converter out",
+              name, name);
   }
 
   void rounded_layers() {

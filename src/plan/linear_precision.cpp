@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <set>
 
 #include "sections.hpp"
 #include "tessera/base/dtype.hpp"
@@ -15,11 +16,22 @@ namespace tessera::plan {
 namespace {
 
 constexpr std::string_view kWeight = ".weight";
+constexpr std::int64_t kFloat8Unit = 16;
 
 /// A linear layer's weight [out, in]?
 bool is_matrix(const model::ParamSpec& param) {
   return param.global_shape.size() == 2 && param.fqn.ends_with(kWeight) &&
          !model::counts_experts(param.placement);
+}
+
+/// Experts' weights [experts, out, in]?
+bool is_expert_matrix(const model::ParamSpec& param) {
+  return model::counts_experts(param.placement) && param.global_shape.size() == 3;
+}
+
+/// The module of a mixture's experts.
+std::string_view experts_of(const model::ParamSpec& weight) {
+  return std::string_view(weight.fqn).substr(0, weight.fqn.rfind('.'));
 }
 
 std::string module_of(const model::ParamSpec& weight) {
@@ -77,6 +89,25 @@ void require_blocks(const model::ParamSpec& weight, std::int64_t size, const cha
 
 }  // namespace
 
+bool ExpertPrecision::rounds(const model::ParamSpec& weight) const {
+  if (!rounds() || !is_expert_matrix(weight)) return false;
+  const std::string_view module = experts_of(weight);
+  return std::ranges::any_of(
+      modules, [&](const std::string& part) { return module.find(part) != module.npos; });
+}
+
+std::string ExpertPrecision::summary(const model::ModelSpec& model) const {
+  if (!rounds()) return {};
+  std::set<std::string> mixtures, rounded;
+  for (const model::ParamSpec& param : model.params) {
+    if (!is_expert_matrix(param)) continue;
+    mixtures.emplace(experts_of(param));
+    if (rounds(param)) rounded.emplace(experts_of(param));
+  }
+  return fmt::format("experts in {}, emulated, in {} of {} mixtures", name_of(recipe),
+                     rounded.size(), mixtures.size());
+}
+
 bool LinearPrecision::rounds(const model::ParamSpec& weight) const {
   if (!rounds() || !is_matrix(weight)) return false;
   const std::int64_t out = weight.global_shape[0], in = weight.global_shape[1];
@@ -131,7 +162,33 @@ LinearPrecision linear_precision(const config::JobConfig& job) {
     plan.emulated = q.float8.emulate;
     plan.gathers_bytes = q.float8.enable_fsdp_float8_all_gather;
   }
+  if (config::wants(job, config::Converter::float8_experts))
+    plan.experts = {LinearRecipe::rowwise, job.quantize.grouped_mm.float8.fqns};
+  if (config::wants(job, config::Converter::mx_experts))
+    plan.experts = {LinearRecipe::mxfp8_rceil, job.quantize.grouped_mm.mx.fqns};
   return plan;
+}
+
+void check_rounded_experts(const model::ModelSpec& model, const mesh::Layout& layout,
+                           const ExpertPrecision& precision) {
+  if (!precision.rounds()) return;
+  const bool mx = precision.recipe == LinearRecipe::mxfp8_rceil;
+  const std::int64_t unit = mx ? mx_block : kFloat8Unit;
+  bool any = false;
+  for (const model::ParamSpec& param : model.params) {
+    if (!precision.rounds(param)) continue;
+    any = true;
+    const Shape shape = place(param, layout, mesh::Rank(0)).local_shape;
+    for (const std::size_t dim : {1U, 2U})
+      require(shape[dim] % unit == 0, ExitCode::usage,
+              "{} multiplies sizes that are multiples of {}, and {} has {} on each rank; leave "
+              "quantize.grouped_mm out of model.converters",
+              mx ? "MXFP8" : "float8", unit, param.fqn, shape[dim]);
+  }
+  require(any, ExitCode::usage,
+          "quantize.grouped_mm.{}.fqns names no experts of {}; name \"experts\", or leave "
+          "quantize.grouped_mm out of model.converters",
+          mx ? "mx" : "float8", model.name);
 }
 
 void check_blocks_fit(const model::ModelSpec& model, const mesh::Layout& layout,

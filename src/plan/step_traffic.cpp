@@ -22,6 +22,8 @@ std::string reason_against(const JobPlan& plan) {
   const int tp = plan.layout.degree(Axis::tp);
   if (plan.linears.rounds() && !plan.linears.is_mx() && tp > 1)
     return "tensor-parallel ranks agree on the scales of float8";
+  if (plan.linears.experts.recipe == LinearRecipe::rowwise && plan.layout.experts_cut_by_tp())
+    return "ranks that share an expert agree on its scales";
   if (plan.linears.rounds() && tp > plan.model.spec->dimensions.kv_heads)
     return "gradients of copies of key-value heads are added up before they are rounded";
   return uneven_experts(plan);

@@ -74,6 +74,7 @@ void announce(RunContext& run, Reporter& reporter, const LoadedState& start) {
         run.device.is_cuda() && plan.linears.wants_8bit_products(plan.precision.compute);
     reporter.note(plan.linears.summary(*plan.model.spec, by_device));
   }
+  if (plan.linears.experts.rounds()) reporter.note(plan.linears.experts.summary(*plan.model.spec));
   if (plan.recompute.offload && run.device.is_cpu() && run.world.rank() == 0)
     log::warning("activation_checkpoint.offload has no effect: the job trains on the host");
   const int ranks = plan.layout.degree(mesh::Axis::pp);

@@ -47,6 +47,10 @@ class Operations {
   /// [experts, out, in]: [R, out]. `groups`: see kernels::row_groups().
   virtual at::Tensor expert_product(const at::Tensor& x, const Weight& weight,
                                     const at::Tensor& groups) const;
+  /// As product_again().
+  virtual std::function<at::Tensor()> expert_product_again(const at::Tensor& x,
+                                                           const Weight& weight,
+                                                           const at::Tensor& groups) const;
   /// [B, S, H, value dim].
   virtual at::Tensor attention(const Attention& input) const;
   /// Says that `remake()` gives the values of `made` again, cheaply and from tensors that backward

@@ -75,6 +75,10 @@ class ContextOperations final : public model::Operations {
                             const at::Tensor& groups) const override {
     return inner_.expert_product(x, weight, groups);
   }
+  std::function<at::Tensor()> expert_product_again(const at::Tensor& x, const model::Weight& weight,
+                                                   const at::Tensor& groups) const override {
+    return inner_.expert_product_again(x, weight, groups);
+  }
   at::Tensor attention(const model::Attention& input) const override {
     const bool own =
         documents_ || context_.cut.ranks() > 1 || input.window > 0 || input.sinks.defined();

@@ -79,9 +79,9 @@ class LinearOperations final : public model::Operations {
   std::function<at::Tensor()> product_again(const at::Tensor& x,
                                             const model::Weight& weight) const override;
   at::Tensor expert_product(const at::Tensor& x, const model::Weight& weight,
-                            const at::Tensor& groups) const override {
-    return expert_linear(x, weight.value, groups, gradients_);
-  }
+                            const at::Tensor& groups) const override;
+  std::function<at::Tensor()> expert_product_again(const at::Tensor& x, const model::Weight& weight,
+                                                   const at::Tensor& groups) const override;
   at::Tensor attention(const model::Attention& input) const override {
     return inner_.attention(input);
   }

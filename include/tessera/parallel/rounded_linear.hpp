@@ -29,7 +29,7 @@
 namespace tessera::parallel {
 
 /// What ranks of tp have a part of, of tokens x inputs times outputs x inputs.
-enum class LinearCut : std::uint8_t { outputs, inputs, tokens };
+enum class LinearCut : std::uint8_t { outputs, inputs, tokens, nothing };
 
 /// How the products of a layer are rounded.
 struct LinearRounding {
@@ -58,6 +58,8 @@ class RoundedWeights {
   const LinearRounding* find(const at::Tensor& weight) const;
 
  private:
+  void add_experts(const ShardedParam& param);
+
   plan::LinearPrecision plan_;
   mesh::DeviceMesh* mesh_;
   std::map<const c10::TensorImpl*, LinearRounding> roundings_;

@@ -30,6 +30,19 @@ enum class LinearRecipe : std::uint8_t {
   mxfp8_rceil
 };
 
+/// Which experts multiply in 8-bit floating point.
+struct ExpertPrecision {
+  LinearRecipe recipe = LinearRecipe::none;  ///< rowwise or mxfp8_rceil
+  /// Modules whose names contain one of these are rounded.
+  std::vector<std::string> modules = {};
+
+  bool rounds() const { return recipe != LinearRecipe::none && !modules.empty(); }
+  /// Are products with this parameter rounded? Matrices of experts alone are.
+  bool rounds(const model::ParamSpec& weight) const;
+  /// "experts in float8 rowwise, emulated, in 26 of 26 mixtures"; empty without a recipe.
+  std::string summary(const model::ModelSpec& model) const;
+};
+
 struct LinearPrecision {
   LinearRecipe recipe = LinearRecipe::none;
   /// Modules whose names contain one of these stay as they are.
@@ -37,6 +50,7 @@ struct LinearPrecision {
   bool keeps_small = false;    ///< so do those that an H100 multiplies no faster in float8
   bool emulated = false;       ///< GPUs do not multiply in float8, either
   bool gathers_bytes = false;  ///< weights are rounded before they are gathered, as bytes
+  ExpertPrecision experts = {};
 
   bool rounds() const { return recipe != LinearRecipe::none; }
   bool is_mx() const {
@@ -65,6 +79,10 @@ bool has_8bit_products(LinearRecipe recipe, DType type);
 /// weights, and the tokens of a microbatch. Throws Error(usage).
 void check_blocks_fit(const model::ModelSpec& model, const mesh::Layout& layout,
                       const LinearPrecision& precision);
+/// The job names experts that the model has, with sizes that are multiples of a recipe's unit on
+/// each rank. Throws Error(usage).
+void check_rounded_experts(const model::ModelSpec& model, const mesh::Layout& layout,
+                           const ExpertPrecision& precision);
 void check_block_tokens(const model::ModelSpec& model, const mesh::Layout& layout,
                         const LinearPrecision& precision, const BatchPlan& batch,
                         bool sequence_parallel);

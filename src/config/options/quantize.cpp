@@ -8,16 +8,12 @@ namespace {
 
 bool float8(const JobConfig& job) { return wants(job, Converter::float8_linear); }
 bool mx(const JobConfig& job) { return wants(job, Converter::mx_linear); }
-bool experts(const JobConfig& job) {
-  return wants(job, Converter::float8_experts) || wants(job, Converter::mx_experts);
-}
+bool float8_experts(const JobConfig& job) { return wants(job, Converter::float8_experts); }
+bool mx_experts(const JobConfig& job) { return wants(job, Converter::mx_experts); }
 
 }  // namespace
 
 OptionList quantize_options() {
-  constexpr std::string_view kExperts =
-      "experts multiply in training.mixed_precision_param; quantize.linear.float8 and "
-      "quantize.linear.mx are for the other layers";
   return {
       OPTION(quantize.linear.float8.enable,
              "Round the operands of linear layers to float8; as model.converters = "
@@ -54,15 +50,15 @@ OptionList quantize_options() {
           .harmless("the host has one kernel for both dimensions")
           .only_if(&mx),
       OPTION(quantize.linear.mx.filter_fqns, "Layers that stay as they are: parts of names"),
-      OPTION(quantize.grouped_mm.float8.fqns, "Experts that compute in float8")
-          .refused(kExperts)
-          .only_if(&experts),
-      OPTION(quantize.grouped_mm.mx.recipe_name, "MX recipe of experts")
+      OPTION(quantize.grouped_mm.float8.fqns,
+             "Experts that are rounded to float8: parts of names, such as experts")
+          .only_if(&float8_experts),
+      OPTION(quantize.grouped_mm.mx.recipe_name, "MX recipe of experts: scales are rounded up")
           .one_of({"mxfp8"})
-          .refused_with("quantize.grouped_mm.mx.fqns"),
-      OPTION(quantize.grouped_mm.mx.fqns, "Experts that compute in MX")
-          .refused(kExperts)
-          .only_if(&experts),
+          .only_if(&mx_experts),
+      OPTION(quantize.grouped_mm.mx.fqns,
+             "Experts that are rounded to MXFP8: parts of names, such as experts")
+          .only_if(&mx_experts),
   };
 }
 

@@ -62,7 +62,7 @@ config::JobConfig job_of(const GradientCase& row) {
   if (!row.balanced) job.parallelism.context_parallel_load_balancer.reset();
   job.training.document_mask = row.documents;
   job.training.fused_linear_cross_entropy = row.fused_loss;
-  if (row.in_blocks()) {
+  if (row.recipe.starts_with("mx")) {
     job.model.converters = {"quantize.linear.mx"};
     job.quantize.linear.mx.recipe_name = row.recipe;
     job.quantize.linear.mx.filter_fqns.clear();
@@ -73,6 +73,8 @@ config::JobConfig job_of(const GradientCase& row) {
     job.quantize.linear.float8.recipe_name = row.recipe;
     job.quantize.linear.float8.enable_fsdp_float8_all_gather = row.gathers_bytes;
   }
+  if (!row.experts.empty()) job.model.converters.push_back("quantize.grouped_mm." + row.experts);
+  job.quantize.grouped_mm.float8.fqns = job.quantize.grouped_mm.mx.fqns = {"experts"};
   return job;
 }
 
@@ -80,7 +82,8 @@ model::Model model_of(const GradientCase& row, at::Device device) {
   const at::ScalarType type = row.dtype == "float64" ? at::kDouble : at::kFloat;
   const bool latent = !row.family.empty();
   if (row.in_blocks()) return block_model(row.tied, latent, row.kv_heads, device);
-  if (!row.recipe.empty()) return even_model(row.tied, type, latent, row.kv_heads, device);
+  if (!row.recipe.empty() || !row.experts.empty())
+    return even_model(row.tied, type, latent, row.kv_heads, device);
   if (!row.family.empty()) return tiny_family(row.family, type, device);
   return tiny_model(row.tied, type, row.kv_heads, device);
 }
@@ -90,11 +93,13 @@ namespace {
 /// Balance losses are means over microbatches of what is no sum over tokens, and float8 has scales
 /// of microbatches: the reference has the same ones.
 int accumulation_of_reference(const GradientCase& row) {
-  if (row.family != "qwen3_moe" && row.recipe.empty()) return 1;
+  if (row.family != "qwen3_moe" && row.recipe.empty() && row.experts.empty()) return 1;
   const config::Training training = job_of(row).training;
   const std::int64_t rows = row.pp > 1 ? job_of(row).parallelism.pipeline_parallel_microbatch_size
                                        : training.local_batch_size;
-  return static_cast<int>(training.global_batch_size / rows);
+  // An expert's scales are those of the tokens of all ranks that use it.
+  const int together = !row.experts.empty() && row.ep > 1 ? row.dp : 1;
+  return static_cast<int>(training.global_batch_size / rows / together);
 }
 
 /// What is rounded to bfloat16 on the way is compared with what is not.
@@ -139,14 +144,17 @@ OneRank compute_reference(const GradientCase& of) {
   row.accumulation = accumulation_of_reference(of);
   row.documents = of.documents;
   row.recipe = of.recipe;
+  row.experts = of.experts;
   return on_one_rank(row, job_of(row), UnevenSource());
 }
 
 const OneRank& reference_for(const GradientCase& row) {
-  using Key = std::tuple<bool, std::string, bool, int, std::string, int, bool, std::string>;
+  using Key =
+      std::tuple<bool, std::string, bool, int, std::string, int, bool, std::string, std::string>;
   static std::map<Key, OneRank> known;
   const Key key{row.tied,   type_of_reference(row),         row.bfloat16_weights, row.kv_heads,
-                row.family, accumulation_of_reference(row), row.documents,        row.recipe};
+                row.family, accumulation_of_reference(row), row.documents,        row.recipe,
+                row.experts};
   if (!known.contains(key)) known[key] = compute_reference(row);
   return known[key];
 }
@@ -195,6 +203,7 @@ std::string GradientCase::name() const {
   add(documents, "documents");
   add(!recipe.empty(), recipe);
   add(gathers_bytes, "gathered");
+  add(!experts.empty(), experts + "-experts");
   add(recompute != "none", "recompute=" + recompute);
   add(offload, "offload");
   add(deterministic, "deterministic");
@@ -263,6 +272,7 @@ double compare_steps(comm::World& world, const GradientCase& row) {
   alone.family = row.family;
   alone.dtype = row.dtype;
   alone.recipe = row.recipe;
+  alone.experts = row.experts;
   alone.accumulation = accumulation_of_reference(row);
   mesh::DeviceMesh one(mesh::Layout::resolve({1, 1, 1, 1, 1}, 1), mesh::Rank(0));
   const Place place(world, row.backend, row.over_nccl);

@@ -47,10 +47,11 @@ struct GradientCase {
   std::string fused_loss = "never";   ///< fused_linear_cross_entropy
   std::string recipe;                 ///< of float8 or MX; empty = nothing is rounded
   bool gathers_bytes = false;         ///< enable_fsdp_float8_all_gather
+  std::string experts;                ///< "float8" or "mx": of quantize.grouped_mm
 
   std::string name() const;
   /// By an MX recipe, in block_model(); else float8 rounds even_model().
-  bool in_blocks() const { return recipe.starts_with("mx"); }
+  bool in_blocks() const { return recipe.starts_with("mx") || experts == "mx"; }
   /// Roundings to the 8 bits of bfloat16 leave up to 2e-2.
   double tolerance() const {
     if (dtype == "bfloat16") return 4e-2;
@@ -122,6 +123,8 @@ std::vector<GradientCase> context_cases(int world);
 /// Linear layers that are rounded to float8 or MXFP8, by each recipe over each axis but the
 /// context's, whose ranks have scales of their own.
 std::vector<GradientCase> rounded_cases(int world);
+/// Experts that are rounded, each rank's own or shared.
+std::vector<GradientCase> rounded_experts_cases(int world);
 /// Weights gathered in float8, under every policy of sharding.
 std::vector<GradientCase> gathered_bytes_cases(int world);
 /// With fewer key-value heads than tensor-parallel ranks, whose gradients are rounded as sums.

@@ -173,6 +173,9 @@ TEST(Gradient, WeightsGatheredInBytes) {
   expect_sample(gathered_bytes_cases(world().size()), world().size() >= 4 ? 2 : 1);
 }
 
+/// Tokens of an expert are rounded together, wherever they come from.
+TEST(Gradient, RoundedExperts) { expect_sample(rounded_experts_cases(world().size()), 1); }
+
 /// Scales follow the masters from step to step.
 TEST(Gradient, WeightsGatheredInBytesOverThreeSteps) {
   GradientCase row;
@@ -246,7 +249,7 @@ TEST(Matrix, DISABLED_EveryFactorisation) {
                     named = environment("TESSERA_MATRIX_ROWS");
   std::vector<GradientCase> rows = all_cases(world().size());
   for (auto& more : {rounded_cases(world().size()), gathered_bytes_cases(world().size()),
-                     rounded_copies_cases(world().size())})
+                     rounded_experts_cases(world().size()), rounded_copies_cases(world().size())})
     std::ranges::copy(more, std::back_inserter(rows));
   std::erase_if(
       rows, [&](const GradientCase& row) { return row.name().find(named) == std::string::npos; });
@@ -256,7 +259,7 @@ TEST(Matrix, DISABLED_EveryFactorisation) {
     for (std::size_t i = 0; i < rows.size(); i += stride) {
       GradientCase row = rows[i];
       // In float32 sums differ by more than what separates two bytes somewhere.
-      if (!row.recipe.empty() && dtype != row.dtype) continue;
+      if ((!row.recipe.empty() || !row.experts.empty()) && dtype != row.dtype) continue;
       row.dtype = dtype;
       row.backend = backend;
       // Recipes round the output layer of all these rows; a fused loss does not.

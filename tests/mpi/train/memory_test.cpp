@@ -164,12 +164,14 @@ TEST(Memory, ExpertsOfAllRanks) {
   Predictions errors;
   GradientCase row;
   row.dp = row.ep = world().size();
-  for (const char* family : {"qwen3_moe", "deepseek_v3"}) {
-    row.family = family;
-    errors.add(row);
-  }
+  for (const char* family : {"qwen3_moe", "deepseek_v3"})
+    for (const char* rounded : {"", "float8", "mx"}) {
+      row.family = family;
+      row.experts = rounded;
+      errors.add(row);
+    }
   errors.print();
-  EXPECT_EQ(errors.rows(), 2);
+  EXPECT_EQ(errors.rows(), 6);
 }
 
 /// Masters or activations in host memory, weights without gradients, gradients and sums in other

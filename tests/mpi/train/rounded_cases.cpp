@@ -83,6 +83,32 @@ std::vector<GradientCase> gathered_bytes_cases(int world) {
   return rows;
 }
 
+std::vector<GradientCase> rounded_experts_cases(int world) {
+  std::vector<GradientCase> rows;
+  for (const char* recipe : {"float8", "mx"}) {
+    GradientCase row;
+    row.family = "deepseek_v3";
+    row.experts = recipe;
+    row.dp = world;
+    rows.push_back(row);
+    row.ep = row.dp;
+    row.recompute = "op";
+    rows.push_back(row);
+    if (world < 2) continue;
+    row.dp = world / 2;
+    row.ep = 1;  // microbatches of several ranks are no microbatch of one
+    row.pp = 2;
+    row.schedule = "ZBH1";
+    rows.push_back(row);
+    row.pp = 1;
+    row.ep = row.dp;
+    row.tp = row.etp = 2;
+    row.recompute = "full";
+    rows.push_back(row);
+  }
+  return rows;
+}
+
 std::vector<GradientCase> rounded_copies_cases(int world) {
   std::vector<GradientCase> rows;
   if (world < 2) return rows;

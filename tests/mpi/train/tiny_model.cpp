@@ -103,6 +103,7 @@ model::Model even_model(bool tied, at::ScalarType type, bool latent, std::int64_
   if (latent) {
     shape.latent = model::LatentAttention{16, 12, 4, 4, 6};
     shape.mixture->routing.experts = 16;
+    shape.mixture->hidden = 32;
   }
   return model::make_decoder(shape, 16, type, device);
 }

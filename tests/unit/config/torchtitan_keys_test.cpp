@@ -141,9 +141,9 @@ acts | quantize.linear.float8.emulate | true | tests/sim/float8_test.sh | --quan
 harmless | quantize.linear.mx.mxfp8_dim1_cast_kernel_choice | cuda
 acts | quantize.linear.mx.recipe_name | mxfp8_cublas_rceil | tests/cli/float8.test | recipe_name mxfp8_cublas_rceil
 acts | quantize.linear.mx.filter_fqns | attention | tests/cli/float8.test | filter_fqns attention
-refused | quantize.grouped_mm.float8.fqns | experts
-refused | quantize.grouped_mm.mx.recipe_name | mxfp8
-refused | quantize.grouped_mm.mx.fqns | experts
+acts | quantize.grouped_mm.float8.fqns | experts | tests/cli/rounded_experts.test | quantize.grouped_mm.float8.fqns experts
+acts | quantize.grouped_mm.mx.recipe_name | mxfp8 | tests/cli/rounded_experts.test | quantize.grouped_mm.mx.recipe_name mxfp8
+acts | quantize.grouped_mm.mx.fqns | experts | tests/cli/rounded_experts.test | quantize.grouped_mm.mx.fqns experts
 acts | comm.init_timeout_seconds | 60 | tests/cli/hangs_test.sh | init_timeout_seconds
 acts | comm.train_timeout_seconds | 60 | tests/cli/faults_test.sh | train_timeout_seconds
 acts | comm.trace_buf_size | 50 | tests/cli/hangs_test.sh | trace_buf_size
@@ -218,7 +218,7 @@ Reading job_of(const Row& row) {
   if (row.key == "checkpoint.create_seed_checkpoint") add("checkpoint.enable", "true");
   if (row.key == "checkpoint.initial_load_in_hf_quantized")
     add("checkpoint.initial_load_in_hf", "true");
-  if (option.under == "quantize.grouped_mm.mx.fqns") add("quantize.grouped_mm.mx.fqns", "experts");
+  if (section == "quantize.grouped_mm.mx") add("quantize.grouped_mm.mx.fqns", "experts");
   if (row.key == "parallelism.expert_tensor_parallel_degree")
     add("parallelism.tensor_parallel_degree", "2");
   std::vector<std::string> args;
@@ -243,7 +243,9 @@ void expect_acts(const Row& row) {
     JobConfig wanted;
     ASSERT_EQ(assign(option, wanted, value_from_text(option, row.value)), std::nullopt);
     EXPECT_EQ(to_text(get(option, job.resolved.job)), to_text(get(option, wanted)));
-    if (row.key != "parallelism.expert_tensor_parallel_degree") {
+    // The recipe of experts has one value.
+    if (row.key != "parallelism.expert_tensor_parallel_degree" &&
+        row.key != "quantize.grouped_mm.mx.recipe_name") {
       EXPECT_NE(to_text(get(option, wanted)), to_text(default_of(option)));
     }
   }
