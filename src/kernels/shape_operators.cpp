@@ -23,6 +23,11 @@ Tensor index_select(const Tensor& x, std::int64_t dim, const Tensor& index) {
   return at::empty(sizes, x.options());
 }
 
+Tensor searchsorted(const Tensor&, const Tensor& x, bool narrow, bool,
+                    std::optional<std::string_view>, const std::optional<Tensor>&) {
+  return at::empty_like(x, x.options().dtype(narrow ? at::kInt : at::kLong));
+}
+
 Tensor repeat_interleave(const Tensor& counts, std::optional<c10::SymInt> size) {
   TESSERA_EXPECT(size.has_value(), "the size of repeated values is not known");
   return at::empty({size->expect_int()}, counts.options());
@@ -105,6 +110,7 @@ void install_shape_operators() {
     operators.impl("mm.dtype_out", &shape_of::mm_out);
     operators.impl("repeat_interleave.Tensor", &shape_of::repeat_interleave);
     operators.impl("_scaled_mm", &shape_of::scaled_mm);
+    operators.impl("searchsorted.Tensor", &shape_of::searchsorted);
     operators.impl("where.self", &shape_of::where);
     return operators;
   }();

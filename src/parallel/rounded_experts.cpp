@@ -28,7 +28,7 @@ class RowsInBlocks {
                                                          : groups.to(device).cumsum(0);
     Tensor begins = at::zeros({groups_}, numbers);
     begins.narrow(0, 1, groups_ - 1).copy_(ends.narrow(0, 0, groups_ - 1));
-    const Tensor blocks = (ends - begins + (mx_block - 1)).floor_divide(mx_block),
+    const Tensor blocks = (ends - begins + (mx_block - 1)).div(mx_block, "floor"),
                  block_ends = blocks.cumsum(0);
     const Tensor row = at::arange(rows, numbers), block = at::arange(blocks_, numbers);
     const Tensor apart = (block_ends - blocks) * mx_block - begins;

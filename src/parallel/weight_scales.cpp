@@ -44,7 +44,9 @@ void WeightScales::refresh() {
   const at::NoGradGuard no_grad;
   std::vector<Tensor> largest;
   for (const Tensor& master : masters_) largest.push_back(largest_of(master));
-  const Tensor all = at::cat(largest).to(scales_.device());
+  Tensor all = at::cat(largest);
+  if (all.device() != scales_.device())  // masters in host memory; no one waits for the copy
+    all = all.pin_memory().to(scales_.device(), all.scalar_type(), /*non_blocking=*/true);
   for (comm::Communicator* ranks : {&fsdp_, &tp_})
     if (ranks->size() > 1) ranks->all_reduce(buffer_of(all), comm::Op::max).wait();
   // Spread over the numbers that keep them apart.

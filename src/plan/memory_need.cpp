@@ -19,10 +19,10 @@ using metrics::human_bytes;
 
 std::int64_t bytes_of(DType type) { return static_cast<std::int64_t>(size_of(type)); }
 
-/// Of parameters: elements on all ranks that shard them, bytes of these as gathered, and this
-/// rank's elements.
+/// Of parameters: elements on all ranks that shard them, bytes of these as gathered, of those that
+/// are gathered in 8 bits alone, and this rank's elements.
 struct Sizes {
-  std::int64_t elements = 0, gathered_bytes = 0, own = 0;
+  std::int64_t elements = 0, gathered_bytes = 0, in_bytes = 0, own = 0;
 };
 
 Sizes sizes_of(const model::ModelSpec& model, const std::set<int>& params,
@@ -33,8 +33,9 @@ Sizes sizes_of(const model::ModelSpec& model, const std::set<int>& params,
     const Placement at = place(spec, layout, mesh::Rank(0));
     const std::int64_t piece = element_count(at.local_shape);
     sizes.elements += piece;
-    sizes.gathered_bytes +=
-        piece * (options.linears.gathers_bytes_of(spec) ? 1 : bytes_of(options.precision.compute));
+    const bool in_bytes = options.linears.gathers_bytes_of(spec);
+    sizes.gathered_bytes += in_bytes ? piece : piece * bytes_of(options.precision.compute);
+    if (in_bytes) sizes.in_bytes += piece;
     sizes.own += piece / at.shards;  // of a short last chunk too: a lower bound
   }
   return sizes;
@@ -48,7 +49,7 @@ MemoryNeed memory_need(const model::ModelSpec& model, const mesh::Layout& layout
   const PrecisionPlan& types = options.precision;
   const std::int64_t compute = bytes_of(types.compute);
   const std::int64_t tokens = options.microbatch_tokens, tp = layout.degree(Axis::tp);
-  std::int64_t largest = 0, inputs = 0;
+  std::int64_t largest = 0, largest_in_bytes = 0, inputs = 0;
   std::set<int> all;
   for (const Range& range : cells) {
     all.merge(params_of(model, range.begin, range.end()));
@@ -56,8 +57,9 @@ MemoryNeed memory_need(const model::ModelSpec& model, const mesh::Layout& layout
       const std::int64_t begin = std::max<std::int64_t>(unit.begin, range.begin);
       const std::int64_t end = std::min<std::int64_t>(unit.end, range.end());
       if (begin >= end) continue;
-      largest = std::max(
-          largest, sizes_of(model, params_of(model, begin, end), layout, options).gathered_bytes);
+      const Sizes unit_sizes = sizes_of(model, params_of(model, begin, end), layout, options);
+      largest = std::max(largest, unit_sizes.gathered_bytes);
+      largest_in_bytes = std::max(largest_in_bytes, unit_sizes.in_bytes);
       ++inputs;
     }
     const bool has_logits = range.end() == static_cast<std::int64_t>(model.cells.size());
@@ -71,9 +73,10 @@ MemoryNeed memory_need(const model::ModelSpec& model, const mesh::Layout& layout
     need.gradients = sizes.own * bytes_of(types.gradient());
     need.optimizer = 2 * sizes.own * bytes_of(options.moments);
   }
-  const bool aliased = types.compute == types.master && !options.offload &&
-                       !options.linears.gathers_bytes && sizes.own == sizes.elements;
-  if (!aliased) need.gathered = largest;
+  // Layers read what is stored, but for weights in 8 bits.
+  const bool aliased =
+      types.compute == types.master && !options.offload && sizes.own == sizes.elements;
+  need.gathered = aliased ? largest_in_bytes : largest;
   need.activations +=
       inputs * tokens / (options.sequence_parallel ? tp : 1) * model.dimensions.dim * compute;
   return need;

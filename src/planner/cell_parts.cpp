@@ -58,15 +58,14 @@ void CellParts::linear(double rows, double out, double in, const Linear& how) {
 void CellParts::quantise(double rows, double out, double in, const Linear& how) {
   const CastBytes bytes = cast_bytes(work.precision, how.experts > 1);
   const double activation = how.quantised ? bytes.activation * rows * how.experts * in : 0;
-  // Bytes that were gathered are copied for the backward, in the other order.
-  const double cast = work.in_bytes && how.experts <= 1 ? 2
-                      : stack.recast_weights            ? bytes.weight
-                                                        : 0;
-  const double weight = cast * how.experts * out * in;
+  const bool in_bytes = work.in_bytes && how.experts <= 1;
+  const double elements = how.experts * out * in;
+  const double weight = stack.recast_weights && !in_bytes ? bytes.weight * elements : 0;
   const double forward = stream_seconds(machine, activation + weight);
   time.forward[Category::quantise] += forward;
-  time.input[Category::quantise] +=
-      stream_seconds(machine, bytes.gradient * rows * how.experts * out);
+  // Bytes that were gathered are copied in the other order.
+  time.input[Category::quantise] += stream_seconds(
+      machine, bytes.gradient * rows * how.experts * out + (in_bytes ? 2 * elements : 0));
   if (how.again) time.recomputed[Category::quantise] += forward;
 }
 

@@ -63,6 +63,21 @@ Traffic traffic_of(const Workload& work, const Machine& machine, const Stack& st
   return out;
 }
 
+namespace {
+
+/// Weights that are gathered in bytes are rounded before each gather, and read once a step for
+/// their scales.
+double rounding_seconds(const Workload& work, const Machine& machine, const Params& params) {
+  if (!work.in_bytes) return 0;
+  const double once_a_step = 1.0 / work.pipeline.microbatches_a_step();
+  const double gathers = work.reshard ? 2 : once_a_step;
+  const double own = params.dense / work.fsdp;
+  return stream_seconds(
+      machine, own * (gathers * (work.master_bytes + 1) + once_a_step * work.master_bytes));
+}
+
+}  // namespace
+
 Times fsdp_unit(const Workload& work, const Machine& machine, const Stack& stack,
                 const Params& params, const CellTime& time) {
   Times out;
@@ -72,6 +87,7 @@ Times fsdp_unit(const Workload& work, const Machine& machine, const Stack& stack
   const double moved = std::max(0.0, stack.sum_traffic_bytes - 4 * once_a_step);
   out[Category::copies] = stream_seconds(machine, summed * moved);
   out[Category::host] = caught_up(machine, time, out[Category::copies]);
+  out[Category::quantise] += rounding_seconds(work, machine, params);
   if (work.fsdp * work.replicate == 1) return out;
   const double gathers = work.reshard ? 1 : once_a_step;
   const double reductions = work.unsharded_gradients ? once_a_step : 1;

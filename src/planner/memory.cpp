@@ -72,7 +72,7 @@ Memory memory_of_rank(const Workload& work, const Stack& stack, PipelineRank ran
       if (block.all() > largest.all()) largest = block;
       out.working = std::max(out.working, working_bytes(work, stack, mixture));
     }
-    if (stage.embedding) ends.add(params_of_embedding(work));
+    if (stage.embedding && !stores_what_layers_read(work)) ends.add(params_of_embedding(work));
     if (stage.head) ends.add(params_of_head(work));
     if (stage.head) out.loss = loss_bytes(work, stack);
   }

@@ -69,9 +69,13 @@ double gathered_bytes(const Workload& work, const Params& params) {
   return params.dense_gathered + compute_bytes(work) * params.experts;
 }
 
-bool reads_stored_weights(const Workload& work) {
-  return is_unsharded(work) && !work.distributed_optimizer && !work.in_bytes &&
+bool stores_what_layers_read(const Workload& work) {
+  return is_unsharded(work) && !work.distributed_optimizer &&
          work.master_bytes == compute_bytes(work);
+}
+
+bool reads_stored_weights(const Workload& work) {
+  return stores_what_layers_read(work) && !work.in_bytes;
 }
 
 }  // namespace tessera::planner

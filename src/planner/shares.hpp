@@ -37,7 +37,10 @@ bool is_unsharded(const Workload& work);
 double compute_bytes(const Workload& work);
 /// Of whole weights as gathered.
 double gathered_bytes(const Workload& work, const Params& params);
-/// Layers read the stored weights: nothing is gathered, and nothing cast.
+/// The stored weights have the layers' type, and are whole: but for weights in bytes, nothing is
+/// gathered, and nothing cast.
+bool stores_what_layers_read(const Workload& work);
+/// The same for all weights.
 bool reads_stored_weights(const Workload& work);
 
 }  // namespace tessera::planner

@@ -48,7 +48,8 @@ class StageWeights {
   /// As Model::buffers, undefined where no cell of the stage uses them.
   std::vector<at::Tensor>& buffers() { return buffers_; }
   /// Without a tied one that has its home in another stage of this rank. Masters may be written
-  /// until the next step begins: kept copies are stale.
+  /// until the next step begins: kept copies are stale, and so are scales, which ranks then agree
+  /// on again. So all ranks call this, or none, before end_step().
   Params params() const;
   /// Those of params() that are not frozen.
   Params trained_params() const;

@@ -50,7 +50,7 @@ class Stages {
   /// counted.
   MemoryKinds memory() const;
   /// Of all stages, in the order of the model; a tied parameter of two of them once.
-  /// Masters may be written until the next step begins: kept copies are stale.
+  /// Masters may be written until the next step begins: see StageWeights::params().
   Params params();
   Params trained_params();
   Holdings holdings();

@@ -16,7 +16,7 @@ struct MemoryNeed {
   std::int64_t weights = 0;      ///< this rank's shard, in training.dtype
   std::int64_t gradients = 0;    ///< of the same type
   std::int64_t optimizer = 0;    ///< two moments
-  std::int64_t gathered = 0;     ///< weights of the largest unit in the type of computation
+  std::int64_t gathered = 0;     ///< weights of the largest unit as layers read them
   std::int64_t activations = 0;  ///< of one microbatch: the inputs of all units, and the logits
 
   std::int64_t state() const { return weights + gradients + optimizer; }

@@ -24,12 +24,12 @@ OptionList quantize_options() {
              "weights are not rounded; none = tensorwise")
           .one_of({"tensorwise", "rowwise", "rowwise_with_gw_hp"}),
       OPTION(quantize.linear.float8.enable_fsdp_float8_all_gather,
-             "Round weights before they are gathered, once, and gather their bytes; recipe "
-             "tensorwise")
+             "Round weights before they are gathered, and gather their bytes; recipe tensorwise")
           .only_if(&float8),
       OPTION(quantize.linear.float8.precompute_float8_dynamic_scale_for_fsdp,
              "Scales of all gathered weights in one reduction")
-          .harmless("one reduction always gives the scales of all weights of a pipeline stage")
+          .harmless("with enable_fsdp_float8_all_gather, ranks always agree on the scales of all "
+                    "weights of a stage together")
           .only_if(&float8),
       OPTION(quantize.linear.float8.filter_fqns,
              "Layers that stay as they are: parts of names; auto_filter_small_kn = those that an "

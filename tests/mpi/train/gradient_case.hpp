@@ -125,7 +125,7 @@ std::vector<GradientCase> context_cases(int world);
 std::vector<GradientCase> rounded_cases(int world);
 /// Experts that are rounded, each rank's own or shared.
 std::vector<GradientCase> rounded_experts_cases(int world);
-/// Weights gathered in float8, under every policy of sharding.
+/// Weights gathered in float8, where they are freed, kept whole, kept in parts, and replicated.
 std::vector<GradientCase> gathered_bytes_cases(int world);
 /// With fewer key-value heads than tensor-parallel ranks, whose gradients are rounded as sums.
 std::vector<GradientCase> rounded_copies_cases(int world);

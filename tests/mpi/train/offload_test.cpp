@@ -32,7 +32,12 @@ class Offload : public testing::TestWithParam<const char*> {
  protected:
   Outcome train(bool offload) const {
     config::JobConfig job = tiny_job("float32");
-    job.training.mixed_precision_param = GetParam();
+    const bool in_bytes = std::string(GetParam()) == "float8";
+    job.training.mixed_precision_param = in_bytes ? "bfloat16" : GetParam();
+    if (in_bytes) {
+      job.model.converters = {"quantize.linear.float8"};
+      job.quantize.linear.float8.enable_fsdp_float8_all_gather = true;
+    }
     job.training.enable_cpu_offload = offload;
     job.training.global_batch_size = 8;
     job.training.local_batch_size = 8 / world().size() / kMicrobatches;
@@ -40,8 +45,10 @@ class Offload : public testing::TestWithParam<const char*> {
     const mesh::Layout layout = mesh::Layout::resolve({1, 1, world().size(), 1, 1}, world().size());
     mesh::DeviceMesh mesh(world(), layout,
                           device.is_cpu() ? comm::Backend::mpi : comm::Backend::nccl);
-    const bool half = std::string(GetParam()) == "bfloat16";
-    const model::Model model = tiny_model(true, half ? at::kBFloat16 : at::kFloat, 4, device);
+    const bool half = job.training.mixed_precision_param == "bfloat16";
+    const at::ScalarType type = half ? at::kBFloat16 : at::kFloat;
+    const model::Model model =
+        in_bytes ? even_model(true, type, false, 8, device) : tiny_model(true, type, 4, device);
     const UnevenSource source;
     const plan::JobPlan plan = planned(job, model, layout);
     train::Trainer trainer(plan, model, mesh, source, device);
@@ -87,7 +94,8 @@ TEST_P(Offload, TrainsAsWithout) {
   if (wanted_device() != "sim") return;
   EXPECT_LE(with.gradients.blocking, without.gradients.blocking)
       << "no copy of masters or gradients holds the caller";
-  const std::int64_t down = groups_ * kMicrobatches;
+  const bool has_scales = std::string(GetParam()) == "float8";
+  const std::int64_t down = groups_ * kMicrobatches + (has_scales ? 1 : 0);
   if (world().size() > 1) {
     EXPECT_EQ(with.gradients.asynchronous - without.gradients.asynchronous, gathers_ + down);
   } else {
@@ -95,7 +103,7 @@ TEST_P(Offload, TrainsAsWithout) {
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(In, Offload, testing::Values("float32", "bfloat16"),
+INSTANTIATE_TEST_SUITE_P(In, Offload, testing::Values("float32", "bfloat16", "float8"),
                          [](const auto& each) { return std::string(each.param); });
 
 /// Work behind a mark is done when that has passed, on both sides.

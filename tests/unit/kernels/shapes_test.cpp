@@ -131,6 +131,8 @@ TEST(Shapes, OfOperators) {
                  x = at::ones({3, 1}, device), odd = at::ones({1, 2}, device) == 1;
     return with_gradients(
         {kernels::embedding(table, ids), x.index_select(1, at::zeros({5}, whole)),
+         at::searchsorted(at::arange(4, whole), ids),
+         at::searchsorted(at::arange(4, whole), ids, /*out_int32=*/true),
          at::arange(2, whole).repeat_interleave(at::ones({2}, whole), 0, 2), x.abs(), x.isnan(),
          odd.logical_or(x == 1), odd.logical_and(x == 1), odd.logical_not(), at::where(odd, x, 2.0),
          at::where(odd, x.to(at::kDouble), x)},

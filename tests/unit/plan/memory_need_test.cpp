@@ -52,6 +52,24 @@ TEST(MemoryNeed, IsThatOfTheTypes) {
   EXPECT_EQ(need_of("llama3", "8B", {1, 1, 1, 1, 1}, 1, options).gradients, need.weights);
 }
 
+TEST(MemoryNeed, WeightsInBytesTakeOneEach) {
+  MemoryNeedOptions options = bf16();
+  const mesh::Degrees sharded{1, 1, 8, 1, 1}, alone{1, 1, 1, 1, 1};
+  const auto gathered = [&](const mesh::Degrees& degrees, int world) {
+    return need_of("llama3", "8B", degrees, world, options).gathered;
+  };
+  options.linears.recipe = LinearRecipe::tensorwise;
+  EXPECT_EQ(gathered(sharded, 8), gathered(alone, 1));
+  const std::int64_t embedding = std::int64_t{128256} * 4096;
+  EXPECT_EQ(gathered(sharded, 8), 2 * (embedding + 4096)) << "the output layer and its norm";
+  options.linears.gathers_bytes = true;
+  EXPECT_EQ(gathered(sharded, 8), 2 * embedding) << "the embedding is no product";
+  options.precision.compute = DType::f32;
+  EXPECT_EQ(gathered(alone, 1), embedding) << "the output layer: others are read where they are";
+  options.linears.gathers_bytes = false;
+  EXPECT_EQ(gathered(alone, 1), 0);
+}
+
 TEST(MemoryNeed, EveryAxisThatCutsParametersCutsIt) {
   const double whole = static_cast<double>(need_of("llama3", "8B", {1, 1, 1, 1, 1}, 1).state());
   for (const mesh::Degrees& degrees :

@@ -41,7 +41,8 @@ const Flags kKeepAll{"--activation_checkpoint.mode", "none"},
     kAsync{"--parallelism.enable_async_tensor_parallel"}, kBfloat16{"--training.dtype", "bfloat16"},
     kFloat8{"--model.converters", "quantize.linear.float8", "--quantize.linear.float8.filter_fqns",
             "output"},
-    kBytes{"--quantize.linear.float8.enable_fsdp_float8_all_gather"};
+    kBytes{"--quantize.linear.float8.enable_fsdp_float8_all_gather"},
+    kKeepsWeights{"--parallelism.fsdp_reshard_after_forward", "never"};
 
 Flags axis(const std::string& name, const char* degree) {
   return {"--parallelism." + name + "_parallel_degree", degree};
@@ -76,7 +77,10 @@ const JobCase kJobs[] = {
     {"StagesBfloat16", 8, k8B + kFull + kBfloat16 + axis("pipeline", "2") + axis("tensor", "4")},
     {"FullFloat8", 8, k8B + kFull + kFloat8},
     {"FullGathersBytes", 8, k8B + kFull + kFloat8 + kBytes},
-    {"AllGathersBytes", 8, k8B + kKeepAll + kFloat8 + kBytes},
+    {"KeepsFloat8", 8, k8B + kFull + kFloat8 + kKeepsWeights},
+    {"KeepsBytes", 8, k8B + kFull + kFloat8 + kKeepsWeights + kBytes},
+    {"StagesBytes", 8,
+     k8B + kFull + kFloat8 + kBytes + kBfloat16 + axis("pipeline", "2") + axis("tensor", "4")},
     {"FullFused", 8, k8B + kFull + kFused},
     {"ByOperation", 8, k8B + kOp},
     {"Tensor2", 16, k8B + kKeepAll + axis("tensor", "2")},
