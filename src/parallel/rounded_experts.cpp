@@ -24,8 +24,8 @@ class RowsInBlocks {
   RowsInBlocks(const Tensor& groups, std::int64_t rows, at::Device device)
       : groups_(groups.numel()), blocks_(rows / mx_block + groups_) {
     const auto numbers = at::TensorOptions(at::kLong).device(device);
-    const Tensor ends = groups.scalar_type() == at::kInt ? groups.to(device, at::kLong)
-                                                         : groups.to(device).cumsum(0);
+    const Tensor there = groups.to(device, at::kLong, /*non_blocking=*/true);
+    const Tensor ends = groups.scalar_type() == at::kInt ? there : there.cumsum(0);
     Tensor begins = at::zeros({groups_}, numbers);
     begins.narrow(0, 1, groups_ - 1).copy_(ends.narrow(0, 0, groups_ - 1));
     const Tensor blocks = (ends - begins + (mx_block - 1)).div(mx_block, "floor"),
@@ -42,8 +42,8 @@ class RowsInBlocks {
         .index_copy_(0, places_, rows);
   }
   Tensor together(const Tensor& apart) const { return apart.index_select(0, places_); }
-  /// For each block, the largest numbers [blocks, n] of its group's blocks. In log2(blocks) passes:
-  /// LibTorch's reductions by index are not repeatable on devices.
+  /// For each block, the largest numbers [blocks, n] of its group's blocks, in log2(blocks) passes:
+  /// LibTorch's reductions by index may change, as it warns.
   Tensor of_groups(Tensor largest) const {
     for (std::int64_t step = 1; step < blocks_; step *= 2) {
       const std::int64_t rest = blocks_ - step;
@@ -65,10 +65,8 @@ class RowsInBlocks {
 
 /// The values of a matrix whose columns are rounded group by group: with one scale for a group, or
 /// by MX one for each block.
-Tensor rounded_columns(const Tensor& matrix, const Tensor& groups, Scaling scaling,
+Tensor rounded_columns(const Tensor& matrix, const RowsInBlocks& rows, Scaling scaling,
                        at::ScalarType type) {
-  if (matrix.size(0) == 0) return matrix.to(type);
-  const RowsInBlocks rows(groups, matrix.size(0), matrix.device());
   const Tensor apart = rows.apart(matrix), largest = kernels::largest_magnitudes(apart, kBlocks);
   kernels::ScaledBytes bytes;
   if (scaling == Scaling::powers_of_two) {
@@ -126,9 +124,13 @@ class RoundedExperts final : public kernels::Operation {
     const at::NoGradGuard no_grad;
     const Scaling scaling = recipe_of(how.recipe).scaling;
     const at::ScalarType type = ProductRounding(how).type_of_values(x);
-    return kernels::grouped_weight_gradient(rounded_columns(g, groups, scaling, type),
-                                            rounded_columns(x, groups, scaling, type), groups)
-        .to(x.scalar_type());
+    const auto gradient = [&](const Tensor& rounded_g, const Tensor& rounded_x) {
+      return kernels::grouped_weight_gradient(rounded_g, rounded_x, groups).to(x.scalar_type());
+    };
+    if (x.size(0) == 0) return gradient(g.to(type), x.to(type));
+    const RowsInBlocks rows(groups, x.size(0), x.device());
+    return gradient(rounded_columns(g, rows, scaling, type),
+                    rounded_columns(x, rows, scaling, type));
   }
 
   const LinearRounding how_;

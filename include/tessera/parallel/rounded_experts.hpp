@@ -15,8 +15,8 @@
 
 namespace tessera::parallel {
 
-/// expert_linear(), rounded. Collective over the ranks that share experts, backward and what
-/// `gradients` puts off too.
+/// expert_linear(), rounded. Recipe `rowwise` is collective over the ranks that share experts, in
+/// forward and for the input's gradient.
 at::Tensor rounded_expert_linear(const at::Tensor& x, const at::Tensor& weight,
                                  const at::Tensor& groups, const LinearRounding& how,
                                  WeightGradients& gradients);

@@ -35,6 +35,7 @@ struct Row {
   std::string type = "float32";
   std::string schedule = "1F1B";
   std::string family = {};     ///< of a mixture; none: Llama
+  std::string experts = {};    ///< of quantize.grouped_mm: how they are rounded
   bool gathers_bytes = false;  ///< linear layers are rounded to float8, before they are gathered
   /// After this many passes of units in step 2, one of the ranks asks the device for a value.
   int asks_after = -1;
@@ -58,6 +59,8 @@ config::JobConfig job_of(const Row& row, bool graphs) {
   job.training.local_batch_size = 4 / (row.degrees.dp_shard * row.degrees.dp_replicate);
   if (row.degrees.pp > 1) job.parallelism.pipeline_parallel_microbatch_size = 1;
   job.parallelism.pipeline_parallel_schedule = row.schedule;
+  if (!row.experts.empty()) job.model.converters = {"quantize.grouped_mm." + row.experts};
+  job.quantize.grouped_mm.float8.fqns = job.quantize.grouped_mm.mx.fqns = {"experts"};
   if (row.gathers_bytes) {
     job.model.converters = {"quantize.linear.float8"};
     job.quantize.linear.float8.enable_fsdp_float8_all_gather = true;
@@ -158,7 +161,8 @@ TEST_F(StepGraphs, OfHybridShardsChangeNoBit) { expect_graphs({{1, 2, 2, 1, 1}, 
 TEST_F(StepGraphs, OfMixturesChangeNoBit) {
   for (const char* family : {"qwen3_moe", "deepseek_v3", "gpt_oss"})
     expect_graphs({{1, 1, 1, 1, 1}, "bfloat16", "1F1B", family});
-  expect_graphs({{1, 1, 2, 1, 1}, "bfloat16", "1F1B", "deepseek_v3"});
+  for (const char* rounded : {"", "float8", "mx"})
+    expect_graphs({{1, 1, 2, 1, 1}, "bfloat16", "1F1B", "deepseek_v3", rounded});
   expect_graphs({{2, 1, 1, 1, 1}, "bfloat16", "1F1B", "qwen3_moe"});
   expect_graphs({{1, 1, 1, 1, 2}, "bfloat16", "1F1B", "qwen3_moe"});
 }
