@@ -18,7 +18,8 @@ using RoundedOperands = std::vector<RoundedOperand>;
 
 Recipe recipe_of(plan::LinearRecipe recipe) {
   using enum ScaleShare;
-  constexpr ScaleShares kAll{all, all}, kLines{line, line}, kBlocks{block, block};
+  constexpr ScaleShares kAll{all, all}, kLines{line, line}, kBlocks{block, block},
+      kTiles{tile, tile}, kTileAndSquare{tile, square};
   switch (recipe) {
     case plan::LinearRecipe::tensorwise:
       return {DType::f8e5m2, Scaling::exact, kAll, kAll, kAll};
@@ -26,6 +27,8 @@ Recipe recipe_of(plan::LinearRecipe recipe) {
       return {DType::f8e4m3, Scaling::powers_of_two, kLines, kLines, kLines};
     case plan::LinearRecipe::rowwise_with_gw_hp:
       return {DType::f8e4m3, Scaling::powers_of_two, kLines, {line, all}, {nothing, nothing}};
+    case plan::LinearRecipe::blockwise:
+      return {DType::f8e4m3, Scaling::exact, kTileAndSquare, kTileAndSquare, kTiles};
     case plan::LinearRecipe::mxfp8_floor:
       return {DType::f8e4m3, Scaling::mx_floor, kBlocks, kBlocks, kBlocks};
     case plan::LinearRecipe::mxfp8_rceil:
@@ -53,9 +56,11 @@ constexpr int kUncut = -1;
 ScaleBlock scale_block(ScaleShare share, int along) {
   ScaleBlock block;
   if (share == ScaleShare::all) return block;
+  if (share == ScaleShare::square) return {plan::float8_block, plan::float8_block};
   std::int64_t& summed = along == 1 ? block.columns : block.rows;
   std::int64_t& other = along == 1 ? block.rows : block.columns;
   if (share == ScaleShare::block) summed = mx_block;
+  if (share == ScaleShare::tile) summed = plan::float8_block;
   other = 1;
   return block;
 }
@@ -117,8 +122,14 @@ RoundedOperand ProductRounding::x_of_weight(const Tensor& x) const {
 
 namespace {
 
-/// `cut`: the dimension of which tp has parts. A block of MX is in one part.
+/// `cut`: the dimension of which tp has parts. A block, tile or square is in one part.
 bool is_across(const Tensor& matrix, ScaleShare share, int along, int cut) {
+  if (share == ScaleShare::tile || share == ScaleShare::square) {
+    const bool cuts = cut == along || (share == ScaleShare::square && cut != kUncut);
+    TESSERA_EXPECT(!cuts || matrix.size(cut) % plan::float8_block == 0,
+                   "{} elements on a rank, in blocks of {}", matrix.size(cut), plan::float8_block);
+    return false;
+  }
   if (share == ScaleShare::block) {
     TESSERA_EXPECT(matrix.size(along) % mx_block == 0,
                    "an MX product over {} elements, in blocks of {}", matrix.size(along), mx_block);
@@ -129,9 +140,15 @@ bool is_across(const Tensor& matrix, ScaleShare share, int along, int cut) {
 
 }  // namespace
 
+/// The dimension of which tp has parts, of a matrix rows x columns of these.
+int ProductRounding::cut_of(LinearCut rows, LinearCut columns) const {
+  if (how_.tp->size() == 1) return kUncut;
+  return how_.cut == rows ? 0 : how_.cut == columns ? 1 : kUncut;
+}
+
 ProductRounding::Operand ProductRounding::operand_x(const Tensor& x, ScaleShare share,
                                                     int along) const {
-  const int cut = how_.cut == LinearCut::inputs ? 1 : how_.cut == LinearCut::tokens ? 0 : kUncut;
+  const int cut = cut_of(LinearCut::tokens, LinearCut::inputs);
   return {x, DType::f8e4m3, scale_block(share, along), order_of(along),
           is_across(x, share, along, cut)};
 }
@@ -139,7 +156,7 @@ ProductRounding::Operand ProductRounding::operand_x(const Tensor& x, ScaleShare 
 /// Experts' matrices are one, of which a column has a scale for each of them.
 ProductRounding::Operand ProductRounding::operand_weight(const Tensor& weight, ScaleShare share,
                                                          int along) const {
-  const int cut = how_.cut == LinearCut::inputs ? 1 : how_.cut == LinearCut::outputs ? 0 : kUncut;
+  const int cut = cut_of(LinearCut::outputs, LinearCut::inputs);
   const bool experts = weight.dim() == 3;
   const Tensor matrix = experts ? weight.flatten(0, 1) : weight;
   ScaleBlock block = scale_block(share, along);
@@ -149,7 +166,7 @@ ProductRounding::Operand ProductRounding::operand_weight(const Tensor& weight, S
 
 ProductRounding::Operand ProductRounding::operand_g(const Tensor& g, ScaleShare share,
                                                     int along) const {
-  const int cut = how_.cut == LinearCut::outputs ? 1 : how_.cut == LinearCut::tokens ? 0 : kUncut;
+  const int cut = cut_of(LinearCut::tokens, LinearCut::outputs);
   return {g, recipe_.gradients, scale_block(share, along), order_of(along),
           is_across(g, share, along, cut)};
 }

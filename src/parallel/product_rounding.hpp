@@ -20,6 +20,8 @@ enum class ScaleShare : std::uint8_t {
   all,
   line,   ///< those that one element of the product sums over
   block,  ///< 32 of these
+  tile,   ///< 128 of these, or those that are left at the end
+  square  ///< 128 of these for 128 of the product's elements
 };
 
 /// Of the two operands of a product.
@@ -82,6 +84,7 @@ class ProductRounding {
  private:
   struct Operand;
 
+  int cut_of(LinearCut rows, LinearCut columns) const;
   Operand operand_x(const at::Tensor& x, ScaleShare share, int along) const;
   Operand operand_weight(const at::Tensor& weight, ScaleShare share, int along) const;
   Operand operand_g(const at::Tensor& g, ScaleShare share, int along) const;

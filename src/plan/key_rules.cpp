@@ -131,8 +131,8 @@ class KeyRules : public Rules {
                of_mx = config::wants(job_, Converter::mx_experts);
     if (of_float8 && of_mx)
       wrong({kConverters},
-            "quantize.grouped_mm.float8 and quantize.grouped_mm.mx round the same experts; choose "
-            "one");
+            "Tessera rounds all experts by one recipe; choose quantize.grouped_mm.float8 or "
+            "quantize.grouped_mm.mx");
     for (const auto& [wanted, name, fqns] :
          {std::tuple{of_float8, "quantize.grouped_mm.float8", &float8.fqns},
           {of_mx, "quantize.grouped_mm.mx", &mx.fqns}})
@@ -169,7 +169,7 @@ class KeyRules : public Rules {
             "wants several; leave one of the two keys out",
             *f.recipe_name, at("quantize.linear.float8.recipe_name"));
     const bool automatic = std::ranges::find(f.filter_fqns, kSmallLayers) != f.filter_fqns.end();
-    if (automatic && f.recipe_name == "rowwise_with_gw_hp")
+    if (automatic && (f.recipe_name == "rowwise_with_gw_hp" || f.recipe_name == "blockwise"))
       wrong({"quantize.linear.float8.filter_fqns", "quantize.linear.float8.recipe_name"},
             "{} knows the recipes tensorwise and rowwise only, as in torchao; name the layers",
             kSmallLayers);

@@ -56,6 +56,8 @@ std::string_view name_of(LinearRecipe recipe) {
       return "float8 rowwise";
     case LinearRecipe::rowwise_with_gw_hp:
       return "float8 rowwise_with_gw_hp";
+    case LinearRecipe::blockwise:
+      return "float8 blockwise";
     case LinearRecipe::mxfp8_floor:
       return "mxfp8 floor";
     case LinearRecipe::mxfp8_rceil:
@@ -70,6 +72,7 @@ LinearRecipe recipe_named(std::string_view name) {
   for (const auto& [known, recipe] : {std::pair{"tensorwise", tensorwise},
                                       {"rowwise", rowwise},
                                       {"rowwise_with_gw_hp", rowwise_with_gw_hp},
+                                      {"blockwise", blockwise},
                                       {"mxfp8_emulated", mxfp8_floor},
                                       {"mxfp8_cublas", mxfp8_floor},
                                       {"mxfp8_cublas_rceil", mxfp8_rceil}})
@@ -77,14 +80,27 @@ LinearRecipe recipe_named(std::string_view name) {
   return none;
 }
 
-void require_blocks(const model::ParamSpec& weight, std::int64_t size, const char* what,
-                    int ranks) {
-  require(size % mx_block == 0, ExitCode::usage,
-          "MXFP8 sums in blocks of {}, and {} has {} {}{}; add \"{}\" to "
-          "quantize.linear.mx.filter_fqns",
-          mx_block, weight.fqn, size, what,
+/// Elements that share a scale, and whether no block is short.
+struct Blocks {
+  std::int64_t size;
+  bool whole;
+  const char *recipe, *filter;
+};
+
+std::optional<Blocks> blocks_of(const LinearPrecision& precision) {
+  if (precision.is_mx()) return Blocks{mx_block, true, "MXFP8", "quantize.linear.mx.filter_fqns"};
+  if (precision.recipe == LinearRecipe::blockwise)
+    return Blocks{float8_block, false, "blockwise", "quantize.linear.float8.filter_fqns"};
+  return std::nullopt;
+}
+
+void require_blocks(const Blocks& blocks, const model::ParamSpec& weight, std::int64_t size,
+                    const char* what, int ranks) {
+  require(size % blocks.size == 0, ExitCode::usage,
+          "{} rounds in blocks of {}, and {} has {} {}{}; add \"{}\" to {}", blocks.recipe,
+          blocks.size, weight.fqn, size, what,
           ranks > 1 ? fmt::format(" on each of {} tensor-parallel ranks", ranks) : "",
-          module_of(weight));
+          module_of(weight), blocks.filter);
 }
 
 }  // namespace
@@ -193,23 +209,26 @@ void check_rounded_experts(const model::ModelSpec& model, const mesh::Layout& la
 
 void check_blocks_fit(const model::ModelSpec& model, const mesh::Layout& layout,
                       const LinearPrecision& precision) {
-  if (!precision.is_mx()) return;
+  const auto blocks = blocks_of(precision);
+  if (!blocks) return;
   for (const model::ParamSpec& param : model.params) {
     if (!precision.rounds(param)) continue;
     const Placement placed = place(param, layout, mesh::Rank(0));
     const int cut = tp_dimension(param.placement);
-    const auto ranks = [&](int dimension) {
-      return dimension == cut ? layout.degree(mesh::Axis::tp) : 1;
-    };
-    require_blocks(param, placed.local_shape[0], "outputs", ranks(0));
-    require_blocks(param, placed.local_shape[1], "inputs", ranks(1));
+    for (const int dimension : {0, 1}) {
+      const int ranks = dimension == cut ? layout.degree(mesh::Axis::tp) : 1;
+      if (blocks->whole || ranks > 1)
+        require_blocks(*blocks, param, placed.local_shape[static_cast<std::size_t>(dimension)],
+                       dimension == 0 ? "outputs" : "inputs", ranks);
+    }
   }
 }
 
 void check_block_tokens(const model::ModelSpec& model, const mesh::Layout& layout,
                         const LinearPrecision& precision, const BatchPlan& batch,
                         bool sequence_parallel) {
-  if (!precision.is_mx()) return;
+  const auto blocks = blocks_of(precision);
+  if (!blocks) return;
   const int tp = layout.degree(mesh::Axis::tp);
   const std::int64_t tokens = batch.microbatch_rows * batch.cut.positions();
   for (const model::ParamSpec& param : model.params) {
@@ -217,10 +236,11 @@ void check_block_tokens(const model::ModelSpec& model, const mesh::Layout& layou
     const bool routes = param.placement == model::Placement::shared && !layout.experts_cut_by_tp();
     const bool part = tp_dimension(param.placement) < 0 && (sequence_parallel || routes);
     const std::int64_t own = part ? tokens / tp : tokens;
-    require(own % mx_block == 0, ExitCode::usage,
-            "MXFP8 sums in blocks of {}, and gradients of {} are sums over the {} tokens of a "
+    if (!blocks->whole && !(part && tp > 1)) continue;
+    require(own % blocks->size == 0, ExitCode::usage,
+            "{} rounds in blocks of {}, and gradients of {} are sums over the {} tokens of a "
             "microbatch that a rank has; choose a multiple of {}",
-            mx_block, param.fqn, own, mx_block);
+            blocks->recipe, blocks->size, param.fqn, own, blocks->size);
   }
 }
 

@@ -20,7 +20,7 @@ std::string reason_against(const JobPlan& plan) {
   if (loss_chunk_tokens(plan) > 0)
     return "training.fused_linear_cross_entropy communicates for each chunk of tokens";
   const int tp = plan.layout.degree(Axis::tp);
-  if (plan.linears.rounds() && !plan.linears.is_mx() && tp > 1)
+  if (plan.linears.rounds() && !plan.linears.has_local_scales() && tp > 1)
     return "tensor-parallel ranks agree on the scales of float8";
   if (plan.linears.experts.recipe == LinearRecipe::rowwise && plan.layout.experts_cut_by_tp())
     return "ranks that share an expert agree on its scales";

@@ -8,8 +8,9 @@
 // float8: masters of float32 are rounded once, and layers use the bytes. Where tensor parallelism
 // cuts a matrix, the elements that share a scale are those of the whole matrix, so that a mesh
 // rounds as one rank does: the largest magnitude over the ranks of tp decides, as it does where
-// torchao has a DTensor, and a block of MX is in one rank's part. Gradients of copies of key-value
-// heads are summed first. Data- and context-parallel ranks do not know each other's tokens.
+// torchao has a DTensor, and a block of MX or of recipe `blockwise` is in one rank's part.
+// Gradients of copies of key-value heads are summed first. Data- and context-parallel ranks do not
+// know each other's tokens.
 #pragma once
 
 #include "tessera/kernels/tensor.hpp"

@@ -20,12 +20,16 @@ inline constexpr std::string_view kSmallLayers = "auto_filter_small_kn";
 /// The module of the logits.
 inline constexpr std::string_view kOutputLayer = "output";
 
+/// Elements of a row that share a scale by recipe `blockwise`; of weights, a square of them does.
+inline constexpr std::int64_t float8_block = 128;
+
 /// torchao's names; of MXFP8, those of its ways to choose a scale.
 enum class LinearRecipe : std::uint8_t {
   none,
   tensorwise,
   rowwise,
   rowwise_with_gw_hp,
+  blockwise,  ///< ours, of DeepSeek-V3 (https://arxiv.org/abs/2412.19437, section 3.3.2)
   mxfp8_floor,
   mxfp8_rceil
 };
@@ -56,6 +60,9 @@ struct LinearPrecision {
   bool is_mx() const {
     return recipe == LinearRecipe::mxfp8_floor || recipe == LinearRecipe::mxfp8_rceil;
   }
+  /// Are the elements that share a scale in one rank's part, so that tensor-parallel ranks need not
+  /// agree?
+  bool has_local_scales() const { return is_mx() || recipe == LinearRecipe::blockwise; }
   /// Are products with this parameter rounded, if there are any? Not those of experts, nor where a
   /// size is no multiple of 16. The embedding multiplies where it is the output layer, too, and has
   /// that layer's name here.
@@ -76,7 +83,8 @@ struct LinearPrecision {
 bool has_8bit_products(LinearRecipe recipe, DType type);
 
 /// Each product of an MX layer sums over whole blocks of 32 elements, on each rank: what it sums of
-/// weights, and the tokens of a microbatch. Throws Error(usage).
+/// weights, and the tokens of a microbatch. Blocks of 128 may be short at a matrix' end, but are in
+/// one rank's part. Throws Error(usage).
 void check_blocks_fit(const model::ModelSpec& model, const mesh::Layout& layout,
                       const LinearPrecision& precision);
 /// The job names experts that the model has, with sizes that are multiples of a recipe's unit on

@@ -20,9 +20,9 @@ OptionList quantize_options() {
              "[\"quantize.linear.float8\"]")
           .is_ours(),
       OPTION(quantize.linear.float8.recipe_name,
-             "What shares a scale: a tensor, or a row or column of it; with_gw_hp: gradients of "
-             "weights are not rounded; none = tensorwise")
-          .one_of({"tensorwise", "rowwise", "rowwise_with_gw_hp"}),
+             "What shares a scale: a tensor, a row or column of it, or a block of 128; with_gw_hp: "
+             "gradients of weights are not rounded; none = tensorwise")
+          .one_of({"tensorwise", "rowwise", "rowwise_with_gw_hp", "blockwise"}),
       OPTION(quantize.linear.float8.enable_fsdp_float8_all_gather,
              "Round weights before they are gathered, and gather their bytes; recipe tensorwise")
           .only_if(&float8),

@@ -81,7 +81,8 @@ config::JobConfig job_of(const GradientCase& row) {
 model::Model model_of(const GradientCase& row, at::Device device) {
   const at::ScalarType type = row.dtype == "float64" ? at::kDouble : at::kFloat;
   const bool latent = !row.family.empty();
-  if (row.in_blocks()) return block_model(row.tied, latent, row.kv_heads, device);
+  if (row.recipe == "blockwise") return block_model(256, row.tied, latent, row.kv_heads, device);
+  if (row.in_blocks()) return block_model(128, row.tied, latent, row.kv_heads, device);
   if (!row.recipe.empty() || !row.experts.empty())
     return even_model(row.tied, type, latent, row.kv_heads, device);
   if (!row.family.empty()) return tiny_family(row.family, type, device);

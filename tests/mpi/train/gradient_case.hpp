@@ -123,6 +123,8 @@ std::vector<GradientCase> context_cases(int world);
 /// Linear layers that are rounded to float8 or MXFP8, by each recipe over each axis but the
 /// context's, whose ranks have scales of their own.
 std::vector<GradientCase> rounded_cases(int world);
+/// By recipe `blockwise`.
+std::vector<GradientCase> blockwise_cases(int world);
 /// Experts that are rounded, each rank's own or shared.
 std::vector<GradientCase> rounded_experts_cases(int world);
 /// Weights gathered in float8, where they are freed, kept whole, kept in parts, and replicated.

@@ -166,6 +166,7 @@ TEST(Gradient, MixturesOfExperts) {
 TEST(Gradient, RoundedProducts) {
   expect_sample(rounded_cases(world().size()), world().size() >= 4 ? 2 : 1);
   expect_sample(rounded_copies_cases(world().size()), 1);
+  expect_sample(blockwise_cases(world().size()), world().size() >= 4 ? 3 : 1);
 }
 
 /// A weight that is rounded before its gather has the bytes of one that is rounded after it.
@@ -248,8 +249,9 @@ TEST(Matrix, DISABLED_EveryFactorisation) {
                     loss = environment("TESSERA_MATRIX_LOSS"),
                     named = environment("TESSERA_MATRIX_ROWS");
   std::vector<GradientCase> rows = all_cases(world().size());
-  for (auto& more : {rounded_cases(world().size()), gathered_bytes_cases(world().size()),
-                     rounded_experts_cases(world().size()), rounded_copies_cases(world().size())})
+  for (auto& more : {rounded_cases(world().size()), blockwise_cases(world().size()),
+                     gathered_bytes_cases(world().size()), rounded_experts_cases(world().size()),
+                     rounded_copies_cases(world().size())})
     std::ranges::copy(more, std::back_inserter(rows));
   std::erase_if(
       rows, [&](const GradientCase& row) { return row.name().find(named) == std::string::npos; });

@@ -53,6 +53,20 @@ std::vector<GradientCase> rounded_cases(int world) {
   return rows;
 }
 
+std::vector<GradientCase> blockwise_cases(int world) {
+  std::vector<GradientCase> rows;
+  for (int pp = 1; pp <= world && pp <= 2; pp *= 2)
+    for (int tp = 1; pp * tp <= world && tp <= 2; tp *= 2) {
+      GradientCase row;
+      row.recipe = "blockwise";
+      row.pp = pp;
+      row.tp = tp;
+      row.dp = world / pp / tp;
+      add_ways(rows, row);
+    }
+  return rows;
+}
+
 std::vector<GradientCase> gathered_bytes_cases(int world) {
   std::vector<GradientCase> rows;
   for (int pp = 1; pp <= world && pp <= 2; pp *= 2)

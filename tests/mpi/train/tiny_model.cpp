@@ -108,10 +108,11 @@ model::Model even_model(bool tied, at::ScalarType type, bool latent, std::int64_
   return model::make_decoder(shape, 16, type, device);
 }
 
-model::Model block_model(bool tied, bool latent, std::int64_t kv_heads, at::Device device) {
+model::Model block_model(std::int64_t dim, bool tied, bool latent, std::int64_t kv_heads,
+                         at::Device device) {
   model::DecoderShape shape = latent ? tiny_shape("deepseek_v3") : dense_shape(tied, kv_heads);
   shape.layers = 3;
-  shape.dim = shape.hidden = shape.vocab = 128;
+  shape.dim = shape.hidden = shape.vocab = dim;
   shape.head_dim = 32;
   if (latent) {
     shape.latent = model::LatentAttention{32, 32, 32, 32, 32};

@@ -22,9 +22,10 @@ model::Model tiny_model(bool tied, at::ScalarType dtype, std::int64_t kv_heads =
 model::Model even_model(bool tied, at::ScalarType type, bool latent, std::int64_t kv_heads,
                         at::Device device);
 
-/// The same with 3 layers, whose matrices have whole blocks of MX on each of up to 4
-/// tensor-parallel ranks.
-model::Model block_model(bool tied, bool latent, std::int64_t kv_heads, at::Device device);
+/// The same in float64 with 3 layers, whose matrices have a multiple of dim / 4 rows and columns on
+/// each of up to 4 tensor-parallel ranks: dim is 128 for blocks of MX.
+model::Model block_model(std::int64_t dim, bool tied, bool latent, std::int64_t kv_heads,
+                         at::Device device);
 
 /// The same size with 4 layers, of another family: qwen3, qwen3_moe (auxiliary and z loss),
 /// mixtral, deepseek_v3 (latent attention, groups, a shared expert, one dense layer), gpt_oss. 8

@@ -149,6 +149,45 @@ TEST(RoundedLinear, GradientsOfWeightsMayComeLater) {
   }
 }
 
+/// Values of a matrix whose blocks of rows and columns are rounded one by one, each with one scale.
+Tensor rounded_in_blocks(const Tensor& matrix, std::int64_t rows, std::int64_t columns) {
+  Tensor result = at::empty_like(matrix);
+  for (std::int64_t i = 0; i < matrix.size(0); i += rows)
+    for (std::int64_t j = 0; j < matrix.size(1); j += columns) {
+      const auto part = [&](const Tensor& of) {
+        return of.narrow(0, i, std::min(rows, of.size(0) - i))
+            .narrow(1, j, std::min(columns, of.size(1) - j));
+      };
+      const auto bytes = kernels::to_scaled_bytes(part(matrix), DType::f8e4m3, false, {});
+      part(result).copy_(kernels::from_bytes(bytes, matrix.scalar_type()));
+    }
+  return result;
+}
+
+/// Tiles of 128 elements of inputs and gradients, along what a product sums, and squares of
+/// weights; at the end of 200 or 300 elements, what is left.
+TEST(RoundedLinear, BlockwiseRoundsTilesAndSquares) {
+  const auto alone = comm::make_self_communicator("tp");
+  at::manual_seed(3);
+  const auto random = [](at::IntArrayRef shape) {
+    return (at::randn(shape, at::kDouble) * (2 * at::randn(shape, at::kDouble)).exp())
+        .to(test::test_device());
+  };
+  const Tensor x = random({300, 200}).requires_grad_(), w = random({144, 200}).requires_grad_(),
+               g = random({300, 144});
+  WeightGradients gradients;
+  const LinearRounding how{LinearRecipe::blockwise, LinearCut::outputs, alone.get()};
+  const Tensor y = rounded_linear(x, std::array{RoundedWeight{w, how}}, gradients)[0];
+  y.backward(g);
+  const Tensor squares = rounded_in_blocks(w.detach(), 128, 128);
+  EXPECT_LE(distance(y.detach(), rounded_in_blocks(x.detach(), 1, 128).mm(squares.t())), 1e-14);
+  EXPECT_LE(distance(x.grad(), rounded_in_blocks(g, 1, 128).mm(squares)), 1e-14);
+  EXPECT_LE(distance(w.grad(),
+                     rounded_in_blocks(g, 128, 1).t().mm(rounded_in_blocks(x.detach(), 128, 1))),
+            1e-14);
+  EXPECT_GT(distance(y.detach(), x.detach().mm(w.detach().t())), 1e-3) << "it is rounded";
+}
+
 /// A weight that was gathered in bytes has no values of its own.
 TEST(RoundedLinear, UsesTheBytesThatWereGathered) {
   const auto alone = comm::make_self_communicator("tp");
