@@ -124,9 +124,9 @@ namespace {
 
 /// `cut`: the dimension of which tp has parts. A block, tile or square is in one part.
 bool is_across(const Tensor& matrix, ScaleShare share, int along, int cut) {
-  if (share == ScaleShare::tile || share == ScaleShare::square) {
-    const bool cuts = cut == along || (share == ScaleShare::square && cut != kUncut);
-    TESSERA_EXPECT(!cuts || matrix.size(cut) % plan::float8_block == 0,
+  if (share == ScaleShare::tile) return false;  // ranks that have all tokens may have any number
+  if (share == ScaleShare::square) {
+    TESSERA_EXPECT(cut == kUncut || matrix.size(cut) % plan::float8_block == 0,
                    "{} elements on a rank, in blocks of {}", matrix.size(cut), plan::float8_block);
     return false;
   }

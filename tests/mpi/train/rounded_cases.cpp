@@ -63,6 +63,10 @@ std::vector<GradientCase> blockwise_cases(int world) {
       row.tp = tp;
       row.dp = world / pp / tp;
       add_ways(rows, row);
+      if (pp > 1) continue;
+      row.family = "deepseek_v3";
+      row.sequence_parallel = false;  // any number of tokens
+      rows.push_back(row);
     }
   return rows;
 }

@@ -117,7 +117,7 @@ model::Model block_model(std::int64_t dim, bool tied, bool latent, std::int64_t 
   if (latent) {
     shape.latent = model::LatentAttention{32, 32, 32, 32, 32};
     shape.mixture->routing.experts = 32;
-    shape.mixture->hidden = 64;
+    shape.mixture->hidden = dim > 128 ? dim : 64;
   }
   return model::make_decoder(shape, 16, at::kDouble, device);
 }
