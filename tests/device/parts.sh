@@ -75,6 +75,8 @@ part_e() {
   measure speed.tessera 180 speed $size
   measure speed.float8 120 speed $size --model.converters quantize.linear.float8 --quantize.linear.float8.recipe_name rowwise \
     --quantize.linear.float8.filter_fqns output
+  measure speed.float8.gathered 120 speed $size --model.converters quantize.linear.float8 --quantize.linear.float8.filter_fqns output \
+    --quantize.linear.float8.enable_fsdp_float8_all_gather
   measure speed.trace 90 speed $size --profiling.enable_profiling --profiling.profile_freq 4
   measure speed.moe 120 speed ${tiny}moe
   measure speed.gpt-oss 120 speed ${tiny}gpt-oss
