@@ -117,13 +117,24 @@ void write_job(const std::string& path, const tessera::app::Advice& advice,
   tessera::write_file_atomically(path, job.to_toml());
 }
 
+/// What Tessera emulates, and the price does not know.
+std::vector<std::string> emulated_products(const tessera::plan::JobPlan& plan,
+                                           const planner::Stack& stack) {
+  return stack.name.starts_with("tessera") ? plan.linears.emulated_products(plan.precision.compute)
+                                           : std::vector<std::string>();
+}
+
 void print(const planner::Workload& work, const planner::Price& price,
-           const planner::Machine& machine, const planner::Stack& stack) {
+           const planner::Machine& machine, const planner::Stack& stack,
+           const std::vector<std::string>& emulated) {
   std::cout << fmt::format("{}, {} parameters, on {} x {}, {}\n", work.model.name,
                            tessera::metrics::human_count(work.model.params()), work.gpus,
                            machine.name, stack.name);
   print_time(work, price, machine);
   print_memory(price, machine);
+  for (const std::string& what : emulated)
+    std::cout << "note        products of " << what
+              << " are emulated: steps take longer than this\n";
 }
 
 std::string picture_file(const Request& request, const tessera::app::PicturedJob& job,
@@ -161,18 +172,20 @@ int run(const Args& args) {
   const planner::Price price = planner::price(work, machine, stack);
   const tessera::app::Advice advice = tessera::app::advice_of(
       job.resolved, space, price, machine, stack, {request.search, request.explain});
+  const std::vector<std::string> emulated = emulated_products(plan, stack);
   std::optional<tessera::app::RunForecast> forecast;
   if (request.run.wanted())
     forecast = tessera::app::forecast_of(request.run, plan, work, price, machine, stack);
   if (request.json) {
     nlohmann::json out = as_json(work, request, stack, price);
+    if (!emulated.empty()) out["emulated"] = emulated;
     if (forecast) out["run"] = tessera::app::run_json(*forecast);
     if (request.traffic) out["traffic"] = tessera::app::traffic_json(plan);
     if (request.search || !price.fits) out["search"] = as_json(advice);
     if (advice.decision) out["explain"] = explained(advice);
     std::cout << out.dump(2) << '\n';
   } else {
-    print(work, price, machine, stack);
+    print(work, price, machine, stack, emulated);
     if (forecast) std::cout << tessera::app::run_text(*forecast);
     if (request.traffic) std::cout << tessera::app::traffic_table(plan);
     print(advice);

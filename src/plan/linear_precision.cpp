@@ -145,6 +145,13 @@ bool LinearPrecision::wants_8bit_products(DType type) const {
   return !emulated && has_8bit_products(recipe, type);
 }
 
+std::vector<std::string> LinearPrecision::emulated_products(DType type) const {
+  std::vector<std::string> names;
+  if (rounds() && !wants_8bit_products(type)) names.emplace_back(name_of(recipe));
+  if (experts.rounds()) names.push_back(fmt::format("experts in {}", name_of(experts.recipe)));
+  return names;
+}
+
 std::string LinearPrecision::summary(const model::ModelSpec& model, bool by_device) const {
   if (!rounds()) return {};
   int layers = 0, rounded = 0;

@@ -73,6 +73,8 @@ struct LinearPrecision {
   bool rounds(std::string_view module) const;
   /// Are GPUs to multiply in 8 bits, where layers compute in `type`?
   bool wants_8bit_products(DType type) const;
+  /// What GPUs emulate where layers compute in `type`: "mxfp8 floor", "experts in float8 rowwise".
+  std::vector<std::string> emulated_products(DType type) const;
   /// "float8 rowwise, emulated, in 28 of 29 linear layers"; empty without a recipe. `by_device`: it
   /// is not emulated.
   std::string summary(const model::ModelSpec& model, bool by_device) const;

@@ -92,7 +92,8 @@ OptionList job_options() {
           .is_ours(),
       OPTION(model.converters,
              "Conversions of the model: quantize.linear.float8 or quantize.linear.mx rounds the "
-             "operands of linear layers to float8 or MXFP8"),
+             "operands of linear layers, and quantize.grouped_mm.float8 or quantize.grouped_mm.mx "
+             "those of experts"),
       OPTION(model.print_after_conversion, "Print the model after its conversions")
           .refused(
               "conversions change no module; `tessera config show` prints the job, and the start "

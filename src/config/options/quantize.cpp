@@ -47,7 +47,7 @@ OptionList quantize_options() {
           .only_if(&mx),
       OPTION(quantize.linear.mx.mxfp8_dim1_cast_kernel_choice, "Kernel that casts along columns")
           .one_of({"triton", "cuda", "torch"})
-          .harmless("the host has one kernel for both dimensions")
+          .harmless("Tessera has one way to round along both dimensions")
           .only_if(&mx),
       OPTION(quantize.linear.mx.filter_fqns, "Layers that stay as they are: parts of names"),
       OPTION(quantize.grouped_mm.float8.fqns,
