@@ -20,13 +20,6 @@ Shape with_rows(const Shape& shape, std::int64_t rows) {
   return changed;
 }
 
-/// kernels::copy_columns() of bytes, as elements of a type that its columns begin with.
-void copy_words(const Tensor& matrix, const std::vector<Tensor>& parts, at::ScalarType type) {
-  std::vector<Tensor> words;
-  for (const Tensor& part : parts) words.push_back(part.view(type));
-  kernels::copy_columns(matrix.view(type), words);
-}
-
 }  // namespace
 
 TensorSlice ShardedParam::slice(const std::string& prefix) const {
@@ -84,6 +77,10 @@ void ShardGroup::allocate() {
     show_weights(param);
   }
   if (aliased()) return;
+  const at::ScalarType words = is_dense(*this) ? options_.precision.compute : at::kByte;
+  for (const ShardedParam& param : params_)
+    parts_.push_back(
+        param.storage.view({fsdp_.size(), param.chunk_elements()}).view(at::kByte).view(words));
   const at::Tensor weights = weights_memory_.view(options_.precision.compute);
   // after all views: those of freed memory cannot be made
   kernels::release_storage(weights_memory_);
@@ -209,21 +206,17 @@ void ShardGroup::copy_out() {
   at::NoGradGuard no_grad;
   if (fsdp_.size() == 1) return take_over();
   kernels::restore_storage(weights_memory_, static_cast<std::size_t>(gathered_bytes()));
-  const std::vector<Tensor> parts = gathered_parts();
+  const Tensor gathered = gather_.out.view(parts_.front().scalar_type());
   if (is_dense(*this))
-    copy_words(gather_.out, parts, options_.precision.compute);
+    kernels::copy_columns(gathered, parts_);
   else
-    for (std::size_t i = 0; i < parts.size(); ++i)
-      parts[i].copy_(gather_.out.narrow(1, params_[i].gather_begin, parts[i].size(1)));
+    for (std::size_t i = 0; i < parts_.size(); ++i) parts_[i].copy_(part_of(gathered, i));
   gather_.in = gather_.out = upload_.staged = Tensor();
 }
 
-/// Bytes of each parameter [fsdp, what one rank has of it].
-std::vector<Tensor> ShardGroup::gathered_parts() const {
-  std::vector<Tensor> parts;
-  for (const ShardedParam& param : params_)
-    parts.push_back(param.storage.view({fsdp_.size(), param.chunk_elements()}).view(at::kByte));
-  return parts;
+/// Columns of a gather, or of a part of it, that the i-th parameter has.
+Tensor ShardGroup::part_of(const Tensor& gathered, std::size_t i) const {
+  return gathered.narrow(1, params_[i].gather_begin / gathered.element_size(), parts_[i].size(1));
 }
 
 std::int64_t ShardGroup::gathered_bytes() const { return fsdp_.size() * chunk_bytes_; }
@@ -243,10 +236,9 @@ void ShardGroup::reshard_within(comm::Communicator& inner) {
     kept_.inner = &inner;
     const std::int64_t ranks = fsdp_.size() / inner.size(), begin = inner.rank() * ranks;
     kept_.part = at::empty({ranks, chunk_bytes_}, weights_memory_.options());
-    const std::vector<Tensor> parts = gathered_parts();
-    for (std::size_t i = 0; i < parts.size(); ++i)
-      kept_.part.narrow(1, params_[i].gather_begin, parts[i].size(1))
-          .copy_(parts[i].narrow(0, begin, ranks));
+    const Tensor words = kept_.part.view(parts_.front().scalar_type());
+    for (std::size_t i = 0; i < parts_.size(); ++i)
+      part_of(words, i).copy_(parts_[i].narrow(0, begin, ranks));
   }
   reshard();
 }

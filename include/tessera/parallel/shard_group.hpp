@@ -166,7 +166,7 @@ class ShardGroup {
   std::int64_t element_bytes(const ShardedParam& param) const;
   at::Tensor packed(const at::Tensor& masters) const;
   void pack(const at::Tensor& masters, const at::Tensor& into) const;
-  std::vector<at::Tensor> gathered_parts() const;
+  at::Tensor part_of(const at::Tensor& gathered, std::size_t i) const;
   void start_gather(comm::Communicator& from);
   void abandon_step();
   void upload();
@@ -181,6 +181,9 @@ class ShardGroup {
   std::int64_t chunk_bytes_ = 0;  ///< what one rank gives to a gather
   at::Tensor flat_master_;
   at::Tensor weights_memory_;  ///< bytes of all ShardedParam::storage; the masters' if aliased()
+  /// Of each parameter [fsdp, what one rank gives to a gather], unless aliased(): as elements of
+  /// Precision::compute, or as bytes where a flat buffer has gaps.
+  std::vector<at::Tensor> parts_;
   KeptCopy copy_;
   Gather gather_;
   Kept kept_;
