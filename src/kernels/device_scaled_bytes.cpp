@@ -133,29 +133,29 @@ MxScales mx_scales(const Tensor& largest, DType type, MxScale how) {
 
 namespace {
 
-/// By a kernel of the backend, if it has one for these blocks: otherwise nothing is written.
-bool writes_bytes(const Tensor& bytes, const Tensor& x, const Tensor& scales, DType type,
-                  ScaleBlock block, ByteOrder order) {
+/// Has the backend a kernel for the bytes of these blocks?
+bool has_kernel(const Tensor& x, ScaleBlock block, ByteOrder order) {
   const ScaledLines along = order == ByteOrder::rows ? ScaledLines::rows : ScaledLines::columns;
   const auto lines = lines_of(x, block);
-  if (lines != along && lines != ScaledLines::all) return false;
-  backend_of(x).float8_bytes(rows_of(x).tensor, scales, type, order, bytes);
-  return true;
+  return lines == along || lines == ScaledLines::all;
 }
 
 }  // namespace
 
 void write_bytes(const Tensor& bytes, const Tensor& x, const Tensor& scales, DType type,
                  ScaleBlock block) {
-  if (!writes_bytes(bytes, x, scales, type, block, ByteOrder::rows))
+  if (has_kernel(x, block, ByteOrder::rows))
+    backend_of(x).float8_bytes(rows_of(x).tensor, scales, type, ByteOrder::rows, bytes);
+  else
     bytes.copy_(on_device::to_bytes(x, scales, type, block).bytes);
 }
 
 ScaledBytes to_bytes(const Tensor& x, const Tensor& scales, DType type, ScaleBlock block,
                      ByteOrder order) {
-  if (lines_of(x, block)) {
+  if (has_kernel(x, block, order)) {
     const Tensor bytes = device::float8_bytes(x, order);
-    if (writes_bytes(bytes, x, scales, type, block, order)) return {bytes, scales, type, block};
+    backend_of(x).float8_bytes(rows_of(x).tensor, scales, type, order, bytes);
+    return {bytes, scales, type, block};
   }
   const double most = largest_number(type);
   const Tensor scaled = x.to(compute_type(x)).mul(spread(scales, x, block)).to(at::kFloat);

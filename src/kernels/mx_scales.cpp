@@ -62,4 +62,12 @@ MxScales mx_scales(const Tensor& largest, DType type, MxScale how) {
   return scales;
 }
 
+ScaledBytes to_mx_bytes(const Tensor& x, DType type, MxScale how, ScaleBlock block,
+                        ByteOrder order) {
+  const MxScales scales = mx_scales(largest_magnitudes(x, block), type, how);
+  ScaledBytes bytes = to_bytes(x, scales.stored, type, block, order);
+  bytes.scales = scales.read;
+  return bytes;
+}
+
 }  // namespace tessera::kernels

@@ -191,10 +191,7 @@ RoundedOperand ProductRounding::rounded_by(const Operand& operand, const Tensor&
   kernels::ScaledBytes stored;
   if (mx) {
     const MxScale how = recipe_.scaling == Scaling::mx_floor ? MxScale::floor : MxScale::rceil;
-    const Tensor of_blocks = kernels::largest_magnitudes(matrix, block);
-    const kernels::MxScales scales = kernels::mx_scales(of_blocks, type, how);
-    stored = kernels::to_bytes(matrix, scales.stored, type, block, order);
-    stored.scales = scales.read;
+    stored = kernels::to_mx_bytes(matrix, type, how, block, order);
   } else {
     const bool powers = recipe_.scaling == Scaling::powers_of_two;
     if (!largest.defined()) {

@@ -67,15 +67,14 @@ class RowsInBlocks {
 /// by MX one for each block.
 Tensor rounded_columns(const Tensor& matrix, const RowsInBlocks& rows, Scaling scaling,
                        at::ScalarType type) {
-  const Tensor apart = rows.apart(matrix), largest = kernels::largest_magnitudes(apart, kBlocks);
+  const Tensor apart = rows.apart(matrix);
   kernels::ScaledBytes bytes;
   if (scaling == Scaling::powers_of_two) {
-    const Tensor scales = kernels::scales_for(rows.of_groups(largest), DType::f8e4m3, true);
-    bytes = kernels::to_bytes(apart, scales, DType::f8e4m3, kBlocks);
+    const Tensor largest = rows.of_groups(kernels::largest_magnitudes(apart, kBlocks));
+    bytes = kernels::to_bytes(apart, kernels::scales_for(largest, DType::f8e4m3, true),
+                              DType::f8e4m3, kBlocks);
   } else {
-    const auto scales = kernels::mx_scales(largest, DType::f8e4m3, kernels::MxScale::rceil);
-    bytes = kernels::to_bytes(apart, scales.stored, DType::f8e4m3, kBlocks);
-    bytes.scales = scales.read;
+    bytes = kernels::to_mx_bytes(apart, DType::f8e4m3, kernels::MxScale::rceil, kBlocks);
   }
   return rows.together(kernels::from_bytes(bytes, type));
 }

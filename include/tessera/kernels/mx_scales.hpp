@@ -7,6 +7,7 @@
 #include "tessera/kernels/tensor.hpp"
 
 #include "tessera/base/dtype.hpp"
+#include "tessera/kernels/scaled_bytes.hpp"
 
 namespace tessera::kernels {
 
@@ -27,5 +28,9 @@ struct MxScales {
 /// For `largest`, see largest_magnitudes(), and `type`, f8e4m3 or f8e5m2. Where the scale is NaN or
 /// 2^-127, numbers are stored as torchao stores them, which is not as they are read.
 MxScales mx_scales(const at::Tensor& largest, DType type, MxScale how);
+
+/// x [m, n] with such scales of its blocks.
+ScaledBytes to_mx_bytes(const at::Tensor& x, DType type, MxScale how, ScaleBlock block,
+                        ByteOrder order = ByteOrder::rows);
 
 }  // namespace tessera::kernels
