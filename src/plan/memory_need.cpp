@@ -33,9 +33,9 @@ Sizes sizes_of(const model::ModelSpec& model, const std::set<int>& params,
     const Placement at = place(spec, layout, mesh::Rank(0));
     const std::int64_t piece = element_count(at.local_shape);
     sizes.elements += piece;
-    const bool in_bytes = options.linears.gathers_bytes_of(spec);
-    sizes.gathered_bytes += in_bytes ? piece : piece * bytes_of(options.precision.compute);
-    if (in_bytes) sizes.in_bytes += piece;
+    sizes.gathered_bytes +=
+        piece * options.linears.gathered_element_bytes(spec, options.precision.compute);
+    if (options.linears.gathers_bytes_of(spec)) sizes.in_bytes += piece;
     sizes.own += piece / at.shards;  // of a short last chunk too: a lower bound
   }
   return sizes;

@@ -45,11 +45,10 @@ std::size_t WeightTraffic::group_of(const WeightGroup& weights, const PlacementO
     const model::ParamSpec& spec = plan_.model.spec->params[static_cast<std::size_t>(param)];
     group.places.push_back(place(spec, plan_.layout, rank_, how));
     const std::int64_t elements = flat_elements(group.places.back());
-    const bool in_bytes = plan_.linears.gathers_bytes_of(spec);
     group.elements += elements;
     group.gather_bytes +=
-        elements * (in_bytes ? 1 : static_cast<std::int64_t>(size_of(plan_.precision.compute)));
-    scales_ += in_bytes;
+        elements * plan_.linears.gathered_element_bytes(spec, plan_.precision.compute);
+    scales_ += plan_.linears.gathers_bytes_of(spec);
   }
   groups_.push_back(std::move(group));
   return groups_.size() - 1;

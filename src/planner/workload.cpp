@@ -85,15 +85,15 @@ void set_sharding(const plan::JobPlan& plan, Workload& work) {
 
 /// Of the parameters whose names begin with `prefix`, without experts'; of none, as any other.
 double mean_gather_bytes(const plan::JobPlan& plan, std::string_view prefix) {
-  const auto compute = static_cast<double>(size_of(plan.precision.compute));
   double elements = 0, bytes = 0;
   for (const model::ParamSpec& param : plan.model.spec->params) {
     if (!param.fqn.starts_with(prefix) || model::counts_experts(param.placement)) continue;
     const auto count = static_cast<double>(element_count(param.global_shape));
     elements += count;
-    bytes += count * (plan.linears.gathers_bytes_of(param) ? 1 : compute);
+    bytes += count * static_cast<double>(
+                         plan.linears.gathered_element_bytes(param, plan.precision.compute));
   }
-  return elements > 0 ? bytes / elements : compute;
+  return elements > 0 ? bytes / elements : static_cast<double>(size_of(plan.precision.compute));
 }
 
 }  // namespace

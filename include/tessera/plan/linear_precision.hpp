@@ -69,6 +69,10 @@ struct LinearPrecision {
   bool rounds(const model::ParamSpec& weight) const;
   /// Is this parameter gathered in 8 bits? Not the embedding, which layers read, too.
   bool gathers_bytes_of(const model::ParamSpec& weight) const;
+  /// Bytes of its elements in a gather, where layers compute in `type`.
+  std::int64_t gathered_element_bytes(const model::ParamSpec& weight, DType type) const {
+    return gathers_bytes_of(weight) ? 1 : static_cast<std::int64_t>(size_of(type));
+  }
   /// Does no name in `kept` keep this module as it is?
   bool rounds(std::string_view module) const;
   /// Are GPUs to multiply in 8 bits, where layers compute in `type`?
