@@ -28,6 +28,20 @@ void add_ways(std::vector<GradientCase>& rows, GradientCase row) {
   rows.push_back(row);
 }
 
+/// add(row) for each pp of up to 2 x tp of up to `most_tp`, the other ranks on dp.
+template <class Add>
+void for_meshes(int world, int most_tp, const std::string& recipe, const Add& add) {
+  for (int pp = 1; pp <= world && pp <= 2; pp *= 2)
+    for (int tp = 1; pp * tp <= world && tp <= most_tp; tp *= 2) {
+      GradientCase row;
+      row.recipe = recipe;
+      row.pp = pp;
+      row.tp = tp;
+      row.dp = world / pp / tp;
+      add(row);
+    }
+}
+
 constexpr const char* kRecipes[] = {"tensorwise", "rowwise", "rowwise_with_gw_hp", "mxfp8_cublas"};
 
 }  // namespace
@@ -35,69 +49,52 @@ constexpr const char* kRecipes[] = {"tensorwise", "rowwise", "rowwise_with_gw_hp
 std::vector<GradientCase> rounded_cases(int world) {
   std::vector<GradientCase> rows;
   for (const char* recipe : kRecipes)
-    for (int pp = 1; pp <= world && pp <= 2; pp *= 2)
-      for (int tp = 1; pp * tp <= world && tp <= 4; tp *= 2) {
-        GradientCase row;
-        row.recipe = recipe;
-        row.pp = pp;
-        row.tp = tp;
-        row.dp = world / pp / tp;
-        if (row.in_blocks() && pp * row.dp > 8) continue;  // too few tokens
-        add_ways(rows, row);
-        if (pp * tp > 2 || (row.in_blocks() && tp * row.dp > 8)) continue;
-        row.family = "deepseek_v3";
-        row.ep = row.dp;
-        row.recompute = tp == 1 ? "op" : "none";
-        rows.push_back(row);
-      }
+    for_meshes(world, 4, recipe, [&](GradientCase row) {
+      if (row.in_blocks() && row.pp * row.dp > 8) return;  // too few tokens
+      add_ways(rows, row);
+      if (row.pp * row.tp > 2 || (row.in_blocks() && row.tp * row.dp > 8)) return;
+      row.family = "deepseek_v3";
+      row.ep = row.dp;
+      row.recompute = row.tp == 1 ? "op" : "none";
+      rows.push_back(row);
+    });
   return rows;
 }
 
 std::vector<GradientCase> blockwise_cases(int world) {
   std::vector<GradientCase> rows;
-  for (int pp = 1; pp <= world && pp <= 2; pp *= 2)
-    for (int tp = 1; pp * tp <= world && tp <= 2; tp *= 2) {
-      GradientCase row;
-      row.recipe = "blockwise";
-      row.pp = pp;
-      row.tp = tp;
-      row.dp = world / pp / tp;
-      add_ways(rows, row);
-      if (pp > 1 || (tp > 1 && row.dp > 1)) continue;  // a router needs 128 tokens on each rank
-      row.family = "deepseek_v3";
-      row.sequence_parallel = false;  // the others take any number
-      rows.push_back(row);
-    }
+  for_meshes(world, 2, "blockwise", [&](GradientCase row) {
+    add_ways(rows, row);
+    // A router needs 128 tokens on each rank.
+    if (row.pp > 1 || (row.tp > 1 && row.dp > 1)) return;
+    row.family = "deepseek_v3";
+    row.sequence_parallel = false;  // the others take any number
+    rows.push_back(row);
+  });
   return rows;
 }
 
 std::vector<GradientCase> gathered_bytes_cases(int world) {
   std::vector<GradientCase> rows;
-  for (int pp = 1; pp <= world && pp <= 2; pp *= 2)
-    for (int tp = 1; pp * tp <= world && tp <= 4; tp *= 2) {
-      GradientCase row;
-      row.recipe = "tensorwise";
-      row.gathers_bytes = true;
-      row.pp = pp;
-      row.tp = tp;
-      row.dp = world / pp / tp;
-      add_ways(rows, row);
-      for (const char* reshard : {"always", "never", "2"}) {
-        if (reshard[0] == '2' && row.dp < 4) continue;
-        rows.push_back(row);
-        rows.back().reshard = reshard;
-        rows.back().recompute = "op";
-      }
-      if (row.dp > 1) {
-        rows.push_back(row);
-        rows.back().replicate = 2;
-        rows.back().dp /= 2;
-      }
-      if (pp * tp > 2) continue;
-      row.family = "deepseek_v3";
-      row.ep = row.dp;
+  for_meshes(world, 4, "tensorwise", [&](GradientCase row) {
+    row.gathers_bytes = true;
+    add_ways(rows, row);
+    for (const char* reshard : {"always", "never", "2"}) {
+      if (reshard[0] == '2' && row.dp < 4) continue;
       rows.push_back(row);
+      rows.back().reshard = reshard;
+      rows.back().recompute = "op";
     }
+    if (row.dp > 1) {
+      rows.push_back(row);
+      rows.back().replicate = 2;
+      rows.back().dp /= 2;
+    }
+    if (row.pp * row.tp > 2) return;
+    row.family = "deepseek_v3";
+    row.ep = row.dp;
+    rows.push_back(row);
+  });
   return rows;
 }
 
