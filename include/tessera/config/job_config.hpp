@@ -229,8 +229,8 @@ struct Compile {
 struct Float8Linear {
   bool enable_fsdp_float8_all_gather = false;
   bool precompute_float8_dynamic_scale_for_fsdp = false;
-  std::optional<std::string>
-      recipe_name;  ///< tensorwise | rowwise | rowwise_with_gw_hp | blockwise
+  /// tensorwise | rowwise | rowwise_with_gw_hp | blockwise
+  std::optional<std::string> recipe_name;
   Strings filter_fqns;
   bool emulate = false;
   bool enable = false;  ///< ours: the same as model.converters = ["float8"]

@@ -4,8 +4,8 @@
 // emulated: of the values that the bytes stand for, summed in float32 (float64 for float64) and
 // rounded once to the layer's type.
 //
-// Weights stay what they are, and each use rounds them again, or FSDP rounds and gathers them in
-// float8: masters of float32 are rounded once, and layers use the bytes. Where tensor parallelism
+// Weights stay what they are, and each use rounds them again, or FSDP rounds the masters to float8
+// before each gather, and all products use these bytes. Where tensor parallelism
 // cuts a matrix, the elements that share a scale are those of the whole matrix, so that a mesh
 // rounds as one rank does: the largest magnitude over the ranks of tp decides, as it does where
 // torchao has a DTensor, and a block of MX or of recipe `blockwise` is in one rank's part.
