@@ -16,6 +16,7 @@ struct SumOfChoices final : Operation {
   std::vector<Tensor> forward(Kept& kept, std::span<const Tensor> inputs) override {
     const bool weighted = inputs.size() > 2;
     kept.save({inputs.begin() + (weighted ? 0 : 1), inputs.end()});
+    rows_ = inputs[0].size(0);
     return {backend_of(inputs[0]).sum_of_choices(inputs[0], inputs[1],
                                                  weighted ? inputs[2] : Tensor())};
   }
@@ -25,12 +26,23 @@ struct SumOfChoices final : Operation {
     const Tensor rows = weighted ? saved[0] : Tensor(), places = saved[weighted ? 1 : 0],
                  weights = weighted ? saved[2] : Tensor(), g = gradients[0].contiguous();
     const auto [of_rows, of_weights] =
-        backend_of(g).sum_of_choices_backward(g, rows, places, weights);
+        backend_of(g).sum_of_choices_backward(g, rows, rows_, places, weights);
     std::vector<Tensor> made{of_rows, {}};
     if (weighted) made.push_back(of_weights);
     return made;
   }
+
+ private:
+  std::int64_t rows_ = 0;
 };
+
+/// Rows at `places` among `count`. Others are 0, unless there are as many places.
+Tensor spread(const Tensor& rows, const Tensor& places, std::int64_t count) {
+  if (count > places.size(0))
+    return at::zeros({count, rows.size(1)}, rows.options()).index_copy_(0, places, rows);
+  const Tensor row = at::arange(count, places.options());
+  return rows.index_select(0, at::zeros_like(places).scatter_(0, places, row));
+}
 
 /// Of values and each row's group.
 struct RowsOfGroups final : Operation {
@@ -67,15 +79,17 @@ Tensor sum_of_choices(const Tensor& rows, const Tensor& places, const Tensor& we
 }
 
 std::pair<Tensor, Tensor> sum_of_choices_backward(const Tensor& gradient, const Tensor& rows,
-                                                  const Tensor& places, const Tensor& weights) {
-  const Tensor flat = places.flatten(), order = undoing(flat);
-  if (!weights.defined()) return {gradient.index_select(0, order.div(places.size(1), "floor")), {}};
+                                                  std::int64_t count, const Tensor& places,
+                                                  const Tensor& weights) {
+  const Tensor flat = places.flatten();
+  if (!weights.defined())
+    return {spread(gradient.repeat_interleave(places.size(1), 0), flat, count), {}};
   const auto type = weights.scalar_type();
   const Tensor g = gradient.to(type).unsqueeze(1);
   const Tensor choices = rows.index_select(0, flat).view({-1, places.size(1), rows.size(1)});
   const Tensor of_weights = at::bmm(g, choices.to(type).transpose(1, 2)).squeeze(1);
   const Tensor of_choices = at::bmm(weights.unsqueeze(2), g).to(rows.scalar_type());
-  return {of_choices.view(rows.sizes()).index_select(0, order), of_weights};
+  return {spread(of_choices.view({flat.size(0), rows.size(1)}), flat, count), of_weights};
 }
 
 }  // namespace by_operators
@@ -87,12 +101,12 @@ Tensor undoing(const Tensor& order) {
 }
 
 Tensor sum_of_choices(const Tensor& rows, const Tensor& places, const Tensor& weights) {
-  TESSERA_EXPECT(rows.dim() == 2 && places.dim() == 2 && places.numel() == rows.size(0),
-                 "each row must have one place");
+  TESSERA_EXPECT(rows.dim() == 2 && places.dim() == 2 && places.numel() <= rows.size(0),
+                 "each choice must have a row of its own");
   const std::vector<Tensor> inputs{rows.contiguous(), places.contiguous()};
   if (!weights.defined()) return apply(SumOfChoices(), inputs);
   TESSERA_EXPECT(weights.sizes() == places.sizes() && weights.scalar_type() == compute_type(rows),
-                 "each row must have one weight, in the type that computes");
+                 "each choice must have one weight, in the type that computes");
   return apply(SumOfChoices(), {inputs[0], inputs[1], weights.contiguous()});
 }
 

@@ -11,9 +11,10 @@ namespace tessera::kernels {
 /// Weights may be undefined: all are 1.
 using ChoiceSum = at::Tensor(const at::Tensor& rows, const at::Tensor& places,
                              const at::Tensor& weights);
-/// Gradients of rows and of weights. Without weights, these and the rows are undefined.
+/// Gradients of `count` rows and of weights. Without weights, these and the rows are undefined.
 using ChoiceSumBackward = std::pair<at::Tensor, at::Tensor>(const at::Tensor& gradient,
                                                             const at::Tensor& rows,
+                                                            std::int64_t count,
                                                             const at::Tensor& places,
                                                             const at::Tensor& weights);
 

@@ -3,6 +3,8 @@
 // alone where tensors have no values.
 #pragma once
 
+#include <array>
+
 #include "backend.hpp"
 #include "launch_sizes.hpp"
 
@@ -109,11 +111,14 @@ inline at::Tensor choice_sums(const at::Tensor& rows, const at::Tensor& places) 
   return at::empty({places.size(0), rows.size(1)}, rows.options());
 }
 
-/// Of rows, and of weights where they are defined.
+/// Of `count` rows, zeros where no choice may have one, and of weights where they are defined.
 inline std::pair<at::Tensor, at::Tensor> choice_gradients(const at::Tensor& gradient,
+                                                          std::int64_t count,
                                                           const at::Tensor& places,
                                                           const at::Tensor& weights) {
-  return {at::empty({places.numel(), gradient.size(1)}, gradient.options()),
+  const std::array<std::int64_t, 2> size{count, gradient.size(1)};
+  return {count == places.numel() ? at::empty(size, gradient.options())
+                                  : at::zeros(size, gradient.options()),
           weights.defined() ? at::empty_like(weights) : at::Tensor()};
 }
 

@@ -59,9 +59,9 @@ const Backend shape_table{
     .sum_of_choices = [](const at::Tensor& rows, const at::Tensor& places,
                          const at::Tensor&) { return device::choice_sums(rows, places); },
     .sum_of_choices_backward =
-        [](const at::Tensor& gradient, const at::Tensor&, const at::Tensor& places,
-           const at::Tensor& weights) {
-          return device::choice_gradients(gradient, places, weights);
+        [](const at::Tensor& gradient, const at::Tensor&, std::int64_t count,
+           const at::Tensor& places, const at::Tensor& weights) {
+          return device::choice_gradients(gradient, count, places, weights);
         },
     .attends_in_bands = &device::attends_in_bands,
     .attention_part = &device::attention_part,

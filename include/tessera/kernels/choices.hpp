@@ -11,9 +11,10 @@ namespace tessera::kernels {
 at::Tensor undoing(const at::Tensor& order);
 
 /// y[t] = sum over k of weights[t, k] rows[places[t, k]]; differentiable in rows and weights, with
-/// sums in a fixed order. rows [T K, D] (f64, f32, bf16); places [T, K] int64, a permutation of the
-/// rows; weights [T, K] of the type that computes (f64 for f64, else f32), or undefined: all are 1.
-/// Arithmetic in that type. Keeps its inputs for backward, but no rows without weights.
+/// sums in a fixed order. rows [R, D] (f64, f32, bf16), R >= T K; places [T, K] int64, of different
+/// rows. Those that no choice has are not read, and their gradient is 0. weights [T, K] of the type
+/// that computes (f64 for f64, else f32), or undefined: all are 1. Arithmetic in that type. Keeps
+/// its inputs for backward, but no rows without weights.
 at::Tensor sum_of_choices(const at::Tensor& rows, const at::Tensor& places,
                           const at::Tensor& weights);
 

@@ -16,10 +16,11 @@ bool groups_in_one_kernel(const at::Tensor& rows);
 at::Tensor row_groups(const at::Tensor& counts, const at::Tensor& rows);
 
 /// y [R, out]: rows of x [R, in], group after group, times the transpose of their group's matrix of
-/// w [G, out, in]. `groups` [G]: rows of each group as int64, R in all, or where groups end as
-/// int32; groups may be empty. They are in host memory or on x's device, of which the host asks
-/// them if it multiplies group by group. Differentiable in x and w. Each row's bits depend on its
-/// group's rows only. Throws ContractViolation when shapes do not fit.
+/// w [G, out, in]. `groups` [G]: rows of each group as int64, R in all or fewer, or where groups
+/// end as int32; groups may be empty. They are in host memory or on x's device, of which the host
+/// asks them if it multiplies group by group. Rows after the last group belong to none: theirs of y
+/// and of the gradient of x may hold anything. Differentiable in x and w. Each row's bits depend on
+/// its group's rows only. Throws ContractViolation when shapes do not fit.
 at::Tensor grouped_mm(const at::Tensor& x, const at::Tensor& w, const at::Tensor& groups);
 
 /// Gradient of w: dy_g^T x_g for each group g, [G, out, in].

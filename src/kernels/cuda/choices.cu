@@ -7,8 +7,9 @@ namespace {
 
 template <class T>
 std::vector<Operand> operands_of(const ChoiceRows<T>& of) {
-  const std::int64_t rows = of.tokens * of.choices;
-  return {reads(of.rows, rows * of.width), reads(of.places, rows), reads(of.weights, rows)};
+  const std::int64_t choices = of.tokens * of.choices;
+  return {reads(of.rows, of.count * of.width), reads(of.places, choices),
+          reads(of.weights, choices)};
 }
 
 /// A thread takes a pack of a token's sum.
@@ -45,7 +46,7 @@ void spread_packs(const ChoiceRows<T>& of, const T* gradient, const ChoiceGradie
   const std::int64_t choices = of.tokens * of.choices;
   std::vector<Operand> operands = operands_of(of);
   operands.push_back(reads(gradient, of.tokens * of.width));
-  operands.push_back(writes(made.of_rows, choices * of.width));
+  operands.push_back(writes(made.of_rows, of.count * of.width));
   operands.push_back(writes(made.of_weights, choices));
   launch({"sum_of_choices_backward", (choices + warps_per_block - 1) / warps_per_block, 0, stream,
           std::move(operands)},

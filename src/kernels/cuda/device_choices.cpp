@@ -11,10 +11,11 @@ namespace {
 
 template <class T>
 ChoiceRows<T> choice_rows(const at::Tensor& rows, const at::Tensor& places,
-                          const at::Tensor& weights, std::int64_t width) {
+                          const at::Tensor& weights, std::int64_t count, std::int64_t width) {
   return {pointer_or_null<T>(rows),
           const_pointer<std::int64_t>(places),
           pointer_or_null<Compute<T>>(weights),
+          count,
           places.size(0),
           places.size(1),
           width};
@@ -26,22 +27,23 @@ at::Tensor sum_of_choices(const at::Tensor& rows, const at::Tensor& places,
                           const at::Tensor& weights) {
   const at::Tensor sums = choice_sums(rows, places);
   with_type(rows.scalar_type(), [&]<class T>(T) {
-    sum_of_choices(choice_rows<T>(rows, places, weights, rows.size(1)), pointer<T>(sums),
-                   stream_of(rows));
+    sum_of_choices(choice_rows<T>(rows, places, weights, rows.size(0), rows.size(1)),
+                   pointer<T>(sums), stream_of(rows));
   });
   return sums;
 }
 
 std::pair<at::Tensor, at::Tensor> sum_of_choices_backward(const at::Tensor& gradient,
                                                           const at::Tensor& rows,
+                                                          std::int64_t count,
                                                           const at::Tensor& places,
                                                           const at::Tensor& weights) {
-  auto made = choice_gradients(gradient, places, weights);
+  auto made = choice_gradients(gradient, count, places, weights);
   with_type(gradient.scalar_type(), [&]<class T>(T) {
     using C = Compute<T>;
     const ChoiceGradients<T> to{pointer<T>(made.first),
                                 weights.defined() ? pointer<C>(made.second) : nullptr};
-    sum_of_choices_backward(choice_rows<T>(rows, places, weights, gradient.size(1)),
+    sum_of_choices_backward(choice_rows<T>(rows, places, weights, count, gradient.size(1)),
                             const_pointer<T>(gradient), to, stream_of(gradient));
   });
   return made;

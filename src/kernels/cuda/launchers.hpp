@@ -32,14 +32,13 @@ struct BothBytes {
   std::uint8_t *by_rows, *by_columns;
 };
 
-/// rows [tokens * choices, width], null in backward without weights; places and weights [tokens,
-/// choices].
+/// rows [count, width], null in backward without weights; places and weights [tokens, choices].
 template <class T>
 struct ChoiceRows {
   const T* rows;
   const std::int64_t* places;
   const Compute<T>* weights;  ///< null: all are 1
-  std::int64_t tokens, choices, width;
+  std::int64_t count, tokens, choices, width;
 };
 template <class T>
 struct ChoiceGradients {

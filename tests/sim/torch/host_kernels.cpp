@@ -173,14 +173,15 @@ Tensor sum_of_choices(const Tensor& rows, const Tensor& places, const Tensor& we
 }
 
 std::pair<Tensor, Tensor> sum_of_choices_backward(const Tensor& gradient, const Tensor& rows,
-                                                  const Tensor& places, const Tensor& weights) {
-  auto made = kernels::device::choice_gradients(gradient, places, weights);
+                                                  std::int64_t count, const Tensor& places,
+                                                  const Tensor& weights) {
+  auto made = kernels::device::choice_gradients(gradient, count, places, weights);
   HostKernel kernel("sum_of_choices_backward", gradient);
-  kernel.issue([gradient = kernel.reads(gradient), rows = kernel.reads(rows),
+  kernel.issue([count, gradient = kernel.reads(gradient), rows = kernel.reads(rows),
                 places = kernel.reads(places), weights = kernel.reads(weights),
                 of_rows = kernel.writes(made.first), of_weights = kernel.writes(made.second)] {
     const auto [rows_made, weights_made] =
-        host_backend.sum_of_choices_backward(gradient, rows, places, weights);
+        host_backend.sum_of_choices_backward(gradient, rows, count, places, weights);
     of_rows.copy_(rows_made);
     if (of_weights.defined()) of_weights.copy_(weights_made);
   });

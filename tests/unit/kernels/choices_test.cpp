@@ -13,6 +13,11 @@ at::Tensor some_places(std::int64_t tokens, std::int64_t choices) {
 
 at::ScalarType computing(at::ScalarType type) { return type == at::kDouble ? type : at::kFloat; }
 
+/// Of more rows than there are choices.
+at::Tensor places_among(std::int64_t rows, std::int64_t tokens, std::int64_t choices) {
+  return at::randn({rows}).argsort().narrow(0, 0, tokens * choices).view({tokens, choices});
+}
+
 /// sum_of_choices() and its twin with `places`, of rows and, where there are two inputs, weights.
 Kernel kernel(const at::Tensor& places) {
   return [places](const std::vector<at::Tensor>& in) {
@@ -39,6 +44,25 @@ TEST(SumOfChoices, EqualsItsTwin) {
       }
 }
 
+/// Values that are not read, as free rows have, may be anything.
+TEST(SumOfChoices, LeavesRowsWithoutAChoice) {
+  at::manual_seed(5);
+  for (const auto dtype : dtypes)
+    for (const std::int64_t choices : {1, 3}) {
+      const at::Tensor places = places_among(30, 7, choices), rows = random({30, 24}, dtype);
+      const at::Tensor weights = random({7, choices}, computing(dtype));
+      expect_twins(kernel(places), twin(places), {rows, weights});
+      expect_twins(kernel(places), twin(places), {rows});
+      const at::Tensor free = at::ones({30}, at::kBool).index_fill_(0, places.flatten(), 0);
+      const at::Tensor spoiled =
+          rows.masked_fill(free.to(rows.device()).unsqueeze(1), NAN).requires_grad_();
+      const at::Tensor y = kernel(places)({spoiled, weights});
+      EXPECT_TRUE(at::equal(y, kernel(places)({rows, weights})));
+      torch::autograd::backward({y}, {at::ones_like(y)});
+      EXPECT_TRUE(spoiled.grad().cpu().masked_select(free.unsqueeze(1)).eq(0).all().item<bool>());
+    }
+}
+
 TEST(SumOfChoices, TakesViewsOfGradients) {
   const at::Tensor places = some_places(5, 2), rows = random({10, 16}, at::kBFloat16);
   const at::Tensor gradient = random({16, 5}, at::kBFloat16).t();
@@ -63,7 +87,7 @@ TEST(SumOfChoices, RefusesWhatDoesNotFit) {
   const at::Tensor rows = random({6, 4}, at::kBFloat16), places = some_places(3, 2);
   EXPECT_THROW(kernel(places)({rows, random({3, 2}, at::kBFloat16)}), ContractViolation);
   EXPECT_THROW(kernel(places)({rows, random({2, 3}, at::kFloat)}), ContractViolation);
-  EXPECT_THROW(kernel(some_places(2, 2))({rows}), ContractViolation);
+  EXPECT_THROW(kernel(some_places(4, 2))({rows}), ContractViolation);
 }
 
 TEST(SumOfChoices, UndoesAnOrder) {
