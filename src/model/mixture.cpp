@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // A mixture of experts: router, dispatch of tokens to experts, grouped products, weighted sum; no
 // token is dropped.
+#include <optional>
+
 #include "cell_functions.hpp"
 #include "row_order.hpp"
 #include "tessera/kernels/choices.hpp"
@@ -15,18 +17,38 @@ namespace {
 
 using at::Tensor;
 
-/// The expert of each of `rows`, which lie expert after expert.
-Tensor experts_of_rows(const Tensor& counts, const Tensor& rows) {
-  const Tensor of_experts = counts.to(rows.device(), /*non_blocking=*/true);
-  return at::arange(counts.size(0), of_experts.options())
-      .repeat_interleave(of_experts, 0, rows.size(0));
-}
-
 /// Whether the host must know how many rows each expert gets, for which it waits: to send them to
 /// other ranks, or to multiply group by group.
-bool host_counts(const CellContext& context, const Tensor& rows) {
-  return context.exchange->sends() || !kernels::groups_in_one_kernel(rows);
+bool host_counts(const TokenExchange& exchange, const Tensor& rows) {
+  if (exchange.has_free_rows()) return false;
+  return exchange.counts_on_host() || !kernels::groups_in_one_kernel(rows);
 }
+
+/// The order that puts rows expert by expert, within one rank by rank, and free ones at the end.
+Tensor expert_order(const Tensor& received, const Tensor& rows, const TokenExchange& exchange) {
+  return experts_of_rows(received, rows, exchange.has_free_rows())
+      .argsort(/*stable=*/true, 0, false);
+}
+
+/// For rows that lie expert by expert, `counts` of each: their experts' biases [experts, out].
+class RowBiases {
+ public:
+  RowBiases(const Tensor& counts, const Tensor& rows, bool free_rows)
+      : experts_(experts_of_rows(counts.unsqueeze(0), rows, free_rows)) {
+    if (!free_rows) return;
+    taken_ = experts_.lt(counts.size(0)).unsqueeze(1);
+    experts_ = experts_.clamp_max(counts.size(0) - 1);
+  }
+  /// No gradient of a free row counts, whatever it is.
+  Tensor of(const Tensor& biases) const {
+    const Tensor rows = kernels::rows_of_groups(biases, experts_);
+    return taken_.defined() ? rows.where(taken_, at::zeros({}, rows.options())) : rows;
+  }
+
+ private:
+  Tensor experts_;
+  Tensor taken_;  ///< undefined: no row is free
+};
 
 /// In host memory. Choices that are even, and those of a rehearsal, are known without the device.
 Tensor counts_on_host(const Tensor& chosen, std::int64_t experts, bool even) {
@@ -64,19 +86,22 @@ CellFunction CellMaker::dispatch() const {
              Flow& flow, const CellContext& context) {
     const Tensor chosen = flow.take(Slot::route).flatten();
     const Tensor order = chosen.argsort(/*stable=*/true, 0, false);
-    const Tensor sent = host_counts(context, flow[Slot::m]) ? counts_on_host(chosen, experts, even)
-                                                            : count_choices(chosen, experts);
-    const Tensor received = context.exchange->counts(sent);
+    const TokenExchange& exchange = *context.exchange;
+    const Tensor sent = host_counts(exchange, flow[Slot::m]) ? counts_on_host(chosen, experts, even)
+                                                             : count_choices(chosen, experts);
     const Tensor& scores_of_tokens = flow[Slot::scores];
-    const Tensor places = kernels::undoing(order).view(scores_of_tokens.sizes());
-    Tensor rows = rows_of_choices(flow.take(Slot::m), order, places);
+    const SentRows sends =
+        exchange.spaced({order, kernels::undoing(order).view(scores_of_tokens.sizes())}, sent);
+    const Tensor received = exchange.counts(sent, sends.order.size(0));
+    Tensor rows = rows_of_choices(flow.take(Slot::m), sends);
     if (before) {
-      const Tensor scores = reordered(scores_of_tokens.flatten(), order).unsqueeze(1);
+      const Tensor scores = scores_of_choices(scores_of_tokens, sends).unsqueeze(1);
       rows = (rows.to(scores.scalar_type()) * scores).to(rows.scalar_type());
     }
-    rows = context.exchange->to_experts(rows, sent, received);
-    flow[Slot::m] = received.size(0) > 1 ? reordered(rows, expert_order(received, rows)) : rows;
-    flow[Slot::route] = places;
+    rows = exchange.to_experts(rows, sent, received);
+    flow[Slot::m] =
+        received.size(0) > 1 ? reordered(rows, expert_order(received, rows, exchange)) : rows;
+    flow[Slot::route] = sends.places;
     flow[Slot::sent] = sent;
     flow[Slot::received] = received;
   };
@@ -87,11 +112,12 @@ CellFunction CellMaker::experts() const {
   return [clamped = m.clamped, biased = m.biased](Flow& flow, const CellContext& context) {
     const Tensor counts = flow[Slot::received].sum(0), rows = flow.take(Slot::m);
     const Tensor groups = kernels::row_groups(counts, rows);
-    const Tensor experts = biased ? experts_of_rows(counts, rows) : Tensor();
+    std::optional<RowBiases> biases;
+    if (biased) biases.emplace(counts, rows, context.exchange->has_free_rows());
     const auto product = [&](const Tensor& x, std::size_t weight) {
       const Tensor y = context.operations->expert_product(x, context.weights[weight], groups);
-      if (!biased) return y;
-      const Tensor bias = kernels::rows_of_groups(context.weights[3 + weight].value, experts);
+      if (!biases) return y;
+      const Tensor bias = biases->of(context.weights[3 + weight].value);
       return y + (weight == 2 ? bias / context.expert_parts : bias);  // outputs of parts add up
     };
     const Tensor gate = product(rows, 0), up = product(rows, 1);
@@ -106,7 +132,7 @@ CellFunction CellMaker::combine() const {
     const Tensor sent = flow.take(Slot::sent), received = flow.take(Slot::received);
     Tensor rows = flow.take(Slot::m);
     if (received.size(0) > 1)
-      rows = reordered(rows, kernels::undoing(expert_order(received, rows)));
+      rows = reordered(rows, kernels::undoing(expert_order(received, rows, *context.exchange)));
     rows = context.exchange->from_experts(rows, sent, received);
     const Tensor places = flow.take(Slot::route), scores = flow.take(Slot::scores);
     flow[Slot::h] = kernels::sum_of_choices(rows, places, before ? Tensor() : scores);

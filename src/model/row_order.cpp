@@ -10,7 +10,7 @@ namespace {
 using at::Tensor;
 using kernels::Kept;
 
-/// Of tokens, order and places.
+/// Of tokens, SentRows::order and SentRows::places.
 struct RowsOfChoices final : kernels::Operation {
   std::vector<Tensor> forward(Kept& kept, std::span<const Tensor> inputs) override {
     const Tensor &rows = inputs[0], &order = inputs[1], &places = inputs[2];
@@ -19,6 +19,18 @@ struct RowsOfChoices final : kernels::Operation {
   }
   std::vector<Tensor> backward(Kept& kept, std::vector<Tensor> gradients) override {
     return {kernels::sum_of_choices(gradients[0], kept.saved()[0], {}), {}, {}};
+  }
+};
+
+/// The same of scores, in one line.
+struct ScoresOfChoices final : kernels::Operation {
+  std::vector<Tensor> forward(Kept& kept, std::span<const Tensor> inputs) override {
+    kept.save({inputs[2]});
+    return {inputs[0].flatten().index_select(0, inputs[1])};
+  }
+  std::vector<Tensor> backward(Kept& kept, std::vector<Tensor> gradients) override {
+    const Tensor places = kept.saved()[0];
+    return {gradients[0].index_select(0, places.flatten()).view(places.sizes()), {}, {}};
   }
 };
 
@@ -35,18 +47,27 @@ struct Reordered final : kernels::Operation {
 
 }  // namespace
 
-Tensor rows_of_choices(const Tensor& tokens, const Tensor& order, const Tensor& places) {
-  return kernels::apply(RowsOfChoices(), {tokens, order, places});
+Tensor rows_of_choices(const Tensor& tokens, const SentRows& rows) {
+  return kernels::apply(RowsOfChoices(), {tokens, rows.order, rows.places});
+}
+
+Tensor scores_of_choices(const Tensor& scores, const SentRows& rows) {
+  return kernels::apply(ScoresOfChoices(), {scores, rows.order, rows.places});
 }
 
 Tensor reordered(const Tensor& rows, const Tensor& order) {
   return kernels::apply(Reordered(), {rows, order});
 }
 
-Tensor expert_order(const Tensor& received, const Tensor& rows) {
-  const Tensor counts = received.flatten().to(rows.device(), /*non_blocking=*/true);
-  const Tensor experts = at::arange(received.size(1), counts.options()).repeat({received.size(0)});
-  return experts.repeat_interleave(counts, 0, rows.size(0)).argsort(/*stable=*/true, 0, false);
+Tensor experts_of_rows(const Tensor& received, const Tensor& rows, bool free_rows) {
+  const Tensor counts = received.to(rows.device(), /*non_blocking=*/true);
+  const std::int64_t ranks = received.size(0), experts = received.size(1);
+  if (!free_rows)
+    return at::arange(experts, counts.options())
+        .repeat({ranks})
+        .repeat_interleave(counts.flatten(), 0, rows.size(0));
+  const Tensor row = at::arange(rows.size(0) / ranks, counts.options()).repeat({ranks, 1});
+  return at::searchsorted(counts.cumsum(1), row, /*out_int32=*/false, /*right=*/true).flatten();
 }
 
 }  // namespace tessera::model

@@ -5,18 +5,22 @@
 
 #include "tessera/kernels/tensor.hpp"
 
+#include "tessera/model/token_exchange.hpp"
+
 namespace tessera::model {
 
-/// tokens [T, dim], order [T K] a permutation whose entry i means choice i of token i / K, places
-/// [T, K] where they go -> [T K, dim].
-at::Tensor rows_of_choices(const at::Tensor& tokens, const at::Tensor& order,
-                           const at::Tensor& places);
+/// tokens [T, dim] -> rows [R, dim] of choices.
+at::Tensor rows_of_choices(const at::Tensor& tokens, const SentRows& rows);
+
+/// scores [T, K] -> [R] of the same choices.
+at::Tensor scores_of_choices(const at::Tensor& scores, const SentRows& rows);
 
 /// rows[order], for a permutation.
 at::Tensor reordered(const at::Tensor& rows, const at::Tensor& order);
 
-/// received [ranks, experts]: rows of each rank for each expert, lying rank by rank -> the order
-/// that puts `rows`, which these are, expert by expert (within one, rank by rank).
-at::Tensor expert_order(const at::Tensor& received, const at::Tensor& rows);
+/// received [ranks, experts]: rows of each rank for each expert, lying rank by rank -> the expert
+/// of each of `rows`, which these are. `free_rows`: the rest of each rank's rows are free, and have
+/// the number after the last one.
+at::Tensor experts_of_rows(const at::Tensor& received, const at::Tensor& rows, bool free_rows);
 
 }  // namespace tessera::model

@@ -3,13 +3,15 @@
 
 #include "tessera/kernels/operation.hpp"
 #include "tessera/parallel/tensor_buffer.hpp"
+#include "tessera/plan/expert_capacity.hpp"
 
 namespace tessera::parallel {
-namespace {
 
 using at::Tensor;
 using kernels::Kept;
 using Counts = std::vector<std::int64_t>;
+
+namespace {
 
 /// Rows for (from) each rank, from a matrix [ranks, experts of one] in host memory.
 Counts rows_of_ranks(const Tensor& matrix) {
@@ -51,22 +53,60 @@ class Exchange final : public kernels::Operation {
 
 }  // namespace
 
-Tensor ExpertExchange::counts(const Tensor& sent) const {
+ExpertExchange::ExpertExchange(comm::Communicator& ep, double capacity, at::Device device)
+    : ep_(ep), capacity_(capacity) {
+  if (capacity_ > 0) overflows_ = at::zeros({1}, at::TensorOptions(at::kLong).device(device));
+}
+
+/// Rows of all ranks come to begin at multiples of a fixed number. Where it is too small, some get
+/// the places of others.
+model::SentRows ExpertExchange::spaced(model::SentRows sorted, const Tensor& sent) const {
+  if (!fixed_) return sorted;
+  const at::NoGradGuard no_grad;
+  const std::int64_t ranks = ep_.size(), choices = sorted.order.size(0);
+  const std::int64_t rows = plan::rows_for_each_rank(
+      capacity_, {sorted.places.size(0), sorted.places.size(1), sent.size(0), ranks});
+  const Tensor counts = sent.view({ranks, -1}).sum(1), ends = counts.cumsum(0),
+               begins = ends - counts;
+  overflows_.add_(counts.gt(rows).sum());
+  const auto numbers = counts.options();
+  const Tensor row = at::arange(choices, numbers),
+               rank = at::searchsorted(ends, row, /*out_int32=*/false, /*right=*/true);
+  const Tensor moves = at::arange(ranks, numbers) * rows - begins,
+               place = (row + moves.index_select(0, rank)).clamp_max(ranks * rows - 1);
+  const Tensor from = (begins.unsqueeze(1) + at::arange(rows, numbers)).clamp_max(choices - 1);
+  return {sorted.order.index_select(0, from.flatten()),
+          place.index_select(0, sorted.places.flatten()).view(sorted.places.sizes())};
+}
+
+Tensor ExpertExchange::counts(const Tensor& sent, std::int64_t rows) const {
   const Tensor mine = sent.view({ep_.size(), -1}).contiguous(), received = at::empty_like(mine);
-  ep_.host().all_to_all(buffer_of(mine), buffer_of(received)).wait();
-  return received;
+  comm::Communicator& ranks = fixed_ ? ep_ : ep_.host();
+  ranks.all_to_all(buffer_of(mine), buffer_of(received)).wait();
+  if (!fixed_) return received;
+  const Tensor ends = received.cumsum(1).clamp_max(rows / ep_.size());
+  return ends.diff(1, 1, at::zeros({ep_.size(), 1}, ends.options()));
 }
 
 Tensor ExpertExchange::to_experts(const Tensor& rows, const Tensor& sent,
                                   const Tensor& received) const {
-  return kernels::apply(
-      Exchange(rows_of_ranks(sent.view(received.sizes())), rows_of_ranks(received), ep_), {rows});
+  const auto [out, in] = row_counts(rows, sent, received);
+  return kernels::apply(Exchange(out, in, ep_), {rows});
 }
 
 Tensor ExpertExchange::from_experts(const Tensor& rows, const Tensor& sent,
                                     const Tensor& received) const {
-  return kernels::apply(
-      Exchange(rows_of_ranks(received), rows_of_ranks(sent.view(received.sizes())), ep_), {rows});
+  const auto [out, in] = row_counts(rows, sent, received);
+  return kernels::apply(Exchange(in, out, ep_), {rows});
+}
+
+/// For and from each rank, on the way to experts.
+std::pair<Counts, Counts> ExpertExchange::row_counts(const Tensor& rows, const Tensor& sent,
+                                                     const Tensor& received) const {
+  if (!fixed_) return {rows_of_ranks(sent.view(received.sizes())), rows_of_ranks(received)};
+  const auto ranks = static_cast<std::size_t>(ep_.size());
+  const Counts each(ranks, rows.size(0) / ep_.size());
+  return {each, each};
 }
 
 }  // namespace tessera::parallel

@@ -18,14 +18,16 @@ using Tensors = std::vector<Tensor>;
 constexpr ScaleBlock kBlocks{mx_block, 1};
 
 /// Rows that are sorted by group, moved apart so that each group begins with a block of mx_block
-/// rows. The host knows no count, so memory includes a short block of each group.
+/// rows. Those of no group, after all others, count as one more. The host knows no count, so memory
+/// includes a short block of each group.
 class RowsInBlocks {
  public:
   RowsInBlocks(const Tensor& groups, std::int64_t rows, at::Device device)
-      : groups_(groups.numel()), blocks_(rows / mx_block + groups_) {
+      : groups_(groups.numel() + 1), blocks_(rows / mx_block + groups_) {
     const auto numbers = at::TensorOptions(at::kLong).device(device);
     const Tensor there = groups.to(device, at::kLong, /*non_blocking=*/true);
-    const Tensor ends = groups.scalar_type() == at::kInt ? there : there.cumsum(0);
+    const Tensor ends = at::cat(
+        {groups.scalar_type() == at::kInt ? there : there.cumsum(0), at::full({1}, rows, numbers)});
     Tensor begins = at::zeros({groups_}, numbers);
     begins.narrow(0, 1, groups_ - 1).copy_(ends.narrow(0, 0, groups_ - 1));
     const Tensor blocks = (ends - begins + (mx_block - 1)).div(mx_block, "floor"),

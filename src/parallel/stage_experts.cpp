@@ -7,15 +7,26 @@
 namespace tessera::parallel {
 
 StageExperts::StageExperts(const model::ModelSpec& model, Range cells, mesh::DeviceMesh& mesh,
-                           at::Device device)
+                           at::Device device, double capacity)
     : model_(model), mesh_(mesh) {
-  if (mesh.layout().expert_degree() > 1) exchange_.emplace(mesh.experts());
+  if (mesh.layout().expert_degree() > 1) exchange_.emplace(mesh.experts(), capacity, device);
   loads_.counts.resize(model.mixtures.size());
   for (std::int64_t i = cells.begin; i < cells.end(); ++i)
     for (std::size_t m = 0; m < model.mixtures.size(); ++m)
       if (model.cells[static_cast<std::size_t>(i)].name == model.mixtures[m].name + ".router")
         loads_.counts[m] =
             at::zeros({model.mixtures[m].experts}, at::TensorOptions(at::kLong).device(device));
+}
+
+void StageExperts::send_fixed(bool fixed) {
+  if (exchange_) exchange_->send_fixed(fixed);
+}
+
+void StageExperts::forget_step() {
+  const at::NoGradGuard no_grad;
+  if (exchange_) exchange_->overflows().zero_();
+  for (at::Tensor& count : loads_.counts)
+    if (count.defined()) count.zero_();
 }
 
 std::vector<at::Tensor> StageExperts::take_loads() {

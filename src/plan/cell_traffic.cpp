@@ -141,14 +141,22 @@ void CellTraffic::attend(const model::CellSpec& cell, UnitTraffic& unit) const {
   unit.backward.add(cp_, Call::reduce_scatter, ranks * gradient);
 }
 
+ExpertChoices CellTraffic::choices() const {
+  const model::MixtureSpec& mixture = model_.mixtures.front();
+  return {tokens_ / (plan_.layout.experts_cut_by_tp() ? 1 : tp_.size), mixture.top_k,
+          mixture.experts, ep_.size};
+}
+
 /// Of this rank's tokens, for experts anywhere.
 std::int64_t CellTraffic::routed_rows() const {
-  return tokens_ / (plan_.layout.experts_cut_by_tp() ? 1 : tp_.size) *
-         model_.mixtures.front().top_k;
+  if (plan_.expert_capacity > 0)
+    return ep_.size * rows_for_each_rank(plan_.expert_capacity, choices());
+  return choices().tokens * choices().top_k;
 }
 
 /// Of the tokens of all ranks, for this rank's experts, if choices go round the experts.
 std::int64_t CellTraffic::arriving_rows() const {
+  if (plan_.expert_capacity > 0) return routed_rows();
   const std::vector<mesh::Rank> ranks = plan_.layout.expert_group_of(rank_);
   const std::int64_t experts = model_.mixtures.front().experts, here = experts / ep_.size,
                      first = (std::ranges::find(ranks, rank_) - ranks.begin()) * here,

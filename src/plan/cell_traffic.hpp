@@ -5,6 +5,7 @@
 
 #include <cstdint>
 
+#include "tessera/plan/expert_capacity.hpp"
 #include "tessera/plan/job_plan.hpp"
 #include "tessera/plan/stage_units.hpp"
 #include "traffic_rows.hpp"
@@ -41,6 +42,7 @@ class CellTraffic {
   void dispatch(UnitTraffic& unit) const;
   void combine(UnitTraffic& unit) const;
   void add_loss(UnitTraffic& unit) const;
+  ExpertChoices choices() const;
   std::int64_t routed_rows() const;
   std::int64_t arriving_rows() const;
 

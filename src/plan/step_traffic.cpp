@@ -144,13 +144,15 @@ class Step {
     }
   }
 
-  /// Valid tokens, the loss of each source of data, the norm and the experts' loads.
+  /// Valid tokens, whether experts' rows fit, the loss of each source of data, the norm and the
+  /// experts' loads.
   void add_control() {
     const RankGroup world{"world", plan_.layout.world()};
     const auto sources =
                    static_cast<std::int64_t>(std::max<std::size_t>(1, plan_.data.sources.size())),
                mixtures = static_cast<std::int64_t>(model_.mixtures.size());
     rows_.add(world, Call::all_reduce, 8);
+    if (plan_.expert_capacity > 0) rows_.add(world, Call::all_reduce, 8);
     rows_.add(world, Call::all_reduce, 8 * (kVotes + sources * (1 + kSumWords)));
     if (plan_.arithmetic.deterministic)
       rows_.add(world, Call::all_reduce, 8 * kSumWords);

@@ -18,8 +18,8 @@ void CellParts::mixture() {
   const double busiest = work.balanced ? 1 : 1 + stack.imbalance;
   experts(routed * copies * work.etp * busiest, count / work.ep);
   // Rows are put in order on both sides of the exchange.
-  const double more = stack.mixture_traffic;
-  stream(8 * dim * routed * copies, 8 * dim * routed * copies, full(), more);
+  const double more = stack.mixture_traffic, moved = 8 * dim * routed * copies * work.expert_rows;
+  stream(moved, moved, full(), more);
   stream(10 * dim * routed, 8 * dim * routed, full());  // norm, and the sum
   if (shape.shared > 0) shared_experts();
   exchange(routed);
@@ -38,8 +38,9 @@ void CellParts::experts(double computed, double local) {
     forward = 0;
     backward /= 2;
   }
-  stream(forward * hidden * computed, backward * hidden * computed,
-         full() || recompute == Recompute::expert_activation, stack.mixture_traffic);
+  const double values = hidden * computed * work.expert_rows;
+  stream(forward * values, backward * values, full() || recompute == Recompute::expert_activation,
+         stack.mixture_traffic);
 }
 
 void CellParts::shared_experts() {
@@ -54,8 +55,8 @@ void CellParts::exchange(double routed) {
   if (work.ep == 1 && work.etp == 1) return;
   const double copies = static_cast<double>(work.model.mixture->top_k);
   const Group group = group_of(machine, work.ep, work.etp);
-  double sent =
-      routed * copies * static_cast<double>(work.model.dim) * element_bytes(work.precision);
+  double sent = routed * copies * work.expert_rows * static_cast<double>(work.model.dim) *
+                element_bytes(work.precision);
   double kept = 1;
   if (work.dispatcher == Dispatcher::deduplicated) {
     // Of `n` equal targets, top_k random choices reach n (1 - (1 - 1/n)^top_k).

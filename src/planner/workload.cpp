@@ -3,6 +3,7 @@
 
 #include "from_plan.hpp"
 #include "tessera/base/error.hpp"
+#include "tessera/plan/expert_capacity.hpp"
 #include "tessera/plan/graph_obstacle.hpp"
 
 namespace tessera::planner {
@@ -96,6 +97,16 @@ double mean_gather_bytes(const plan::JobPlan& plan, std::string_view prefix) {
   return elements > 0 ? bytes / elements : static_cast<double>(size_of(plan.precision.compute));
 }
 
+/// Of what a rank sends to experts.
+double rows_for_each_chosen(const plan::JobPlan& plan, const Workload& work) {
+  if (plan.expert_capacity == 0) return 1;
+  const auto tokens = static_cast<std::int64_t>(work.local_tokens() * work.etp / work.tp);
+  const ExpertShape& shape = *work.model.mixture;
+  const std::int64_t rows =
+      plan::rows_for_each_rank(plan.expert_capacity, {tokens, shape.top_k, shape.experts, work.ep});
+  return static_cast<double>(rows * work.ep) / static_cast<double>(tokens * shape.top_k);
+}
+
 }  // namespace
 
 IndexedVector<schedule::StageIndex, StageContent> stages_of(const model::ModelSpec& model,
@@ -135,6 +146,7 @@ Workload workload_of(const plan::JobPlan& plan, const Stack& stack) {
   work.pipeline = pipeline_of(plan);
   set_sharding(plan, work);
   set_recompute(plan.recompute, work);
+  work.expert_rows = rows_for_each_chosen(plan, work);
   work.offload = plan.recompute.offload && stack.offload;
   if (stack.graphs && plan.device.graphs && plan::graph_obstacle(plan).empty())
     work.graphs = Graphs::full;

@@ -51,6 +51,7 @@ Passes::Passes(const plan::JobPlan& plan, mesh::DeviceMesh& mesh, parallel::Stag
       device_(device),
       executor_(stages, mesh, &timer),
       wanted_(plan.device.graphs) {
+  if (plan.expert_capacity > 0) fixed_rows_.emplace(stages, mesh);
   if (!wanted_) return;
   const std::string obstacle = obstacle_to_graphs(plan, mesh, device);
   if (obstacle.empty()) return;
@@ -70,6 +71,42 @@ void Passes::forget_graph() {
 
 std::vector<at::Tensor> Passes::run(const Batch& batch, const plan::MicrobatchPlan& microbatches,
                                     double scale) {
+  if (!fixed_rows_) return launch_or_issue(batch, microbatches, scale);
+  if (attempts_.fixed_now()) {
+    fixed_rows_->send(true);
+    std::vector<at::Tensor> losses = launch_or_issue(batch, microbatches, scale);
+    fixed_rows_->send(false);
+    if (rows_fit()) return losses;
+    fixed_rows_->forget_step();
+  }
+  return issue(batch, microbatches, scale);
+}
+
+/// On all ranks, as each sums its gradients with others.
+bool Passes::rows_fit() {
+  std::int64_t here = 0;
+  {
+    const auto phase = timer_.time(metrics::Phase::device);
+    here = fixed_rows_->overflows();
+  }
+  const auto phase = timer_.time(metrics::Phase::communication);
+  if (comm::all_reduce_scalar(mesh_.control(), here, comm::Op::max) == 0) {
+    attempts_.fitted();
+    return true;
+  }
+  const int steps = attempts_.did_not_fit();
+  if (mesh_.rank().value() == 0)
+    log::info(
+        "more tokens chose the experts of a rank than fit "
+        "(parallelism.expert_parallel_capacity_factor): this step is computed again, and {} more "
+        "send as many as were chosen",
+        steps);
+  return false;
+}
+
+std::vector<at::Tensor> Passes::launch_or_issue(const Batch& batch,
+                                                const plan::MicrobatchPlan& microbatches,
+                                                double scale) {
   if (!wanted_ || !may_launch(scale)) return issue(batch, microbatches, scale);
   refresh_copies();
   if (captured_)

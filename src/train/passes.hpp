@@ -10,6 +10,7 @@
 #include <string>
 #include <vector>
 
+#include "fixed_rows.hpp"
 #include "step_graph.hpp"
 #include "tessera/mesh/device_mesh.hpp"
 #include "tessera/metrics/meter.hpp"
@@ -18,6 +19,7 @@
 #include "tessera/parallel/stages.hpp"
 #include "tessera/plan/job_plan.hpp"
 #include "tessera/train/batch.hpp"
+#include "tessera/train/exchange_attempts.hpp"
 
 namespace tessera::train {
 
@@ -33,8 +35,9 @@ class Passes {
 
   /// Leaves the gradients in the stages' groups, summed over the job. `scale`: 1 / valid tokens.
   /// Returns the losses of the microbatches' tokens, in the order of the batch, on the last stage:
-  /// valid until the next call. Does not wait for the device. A step that some rank cannot
-  /// capture is issued call by call on all, and so are the next ones.
+  /// valid until the next call. Does not wait for the device, but where rows for experts have fixed
+  /// numbers: a step in which they do not fit on some rank is computed again. A step that some rank
+  /// cannot capture is issued call by call on all, and so are the next ones.
   std::vector<at::Tensor> run(const Batch& batch, const plan::MicrobatchPlan& microbatches,
                               double scale);
   /// Microbatches have other sizes from now on.
@@ -50,6 +53,9 @@ class Passes {
     double scale = 0;
     std::vector<at::Tensor> token_losses;
   };
+  bool rows_fit();
+  std::vector<at::Tensor> launch_or_issue(const Batch& batch,
+                                          const plan::MicrobatchPlan& microbatches, double scale);
   bool may_launch(double scale);
   void refresh_copies();
   bool capture(const Batch& batch, const plan::MicrobatchPlan& microbatches, double scale);
@@ -64,6 +70,8 @@ class Passes {
   metrics::PhaseTimer& timer_;
   at::Device device_;
   parallel::Executor executor_;
+  std::optional<FixedRows> fixed_rows_;  ///< with a capacity
+  ExchangeAttempts attempts_;            ///< then
   bool wanted_;
   bool told_ = false;            ///< that a step is issued call by call
   std::optional<double> scale_;  ///< of the step before, if it was issued call by call

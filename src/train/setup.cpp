@@ -62,7 +62,8 @@ parallel::StageOptions stage_options_of(const plan::JobPlan& plan, at::Device de
           plan.recompute,
           {batch.microbatch_rows, batch.cut.positions()},
           plan.fused_loss,
-          plan.linears};
+          plan.linears,
+          plan.expert_capacity};
 }
 
 }  // namespace tessera::train

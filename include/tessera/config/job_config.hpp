@@ -177,6 +177,8 @@ struct Parallelism {
   std::string context_parallel_rotate_method = "allgather";
   int expert_parallel_degree = 1;
   int expert_tensor_parallel_degree = 1;
+  /// ours: see plan::rows_for_each_rank(); none: as many rows as are chosen
+  std::optional<double> expert_parallel_capacity_factor;
   std::string expert_parallel_comm_backend = "standard";
 };
 

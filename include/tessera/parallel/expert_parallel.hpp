@@ -3,25 +3,46 @@
 // https://arxiv.org/abs/2006.16668), each to as many as it chose, none dropped.
 #pragma once
 
+#include <utility>
+#include <vector>
+
 #include "tessera/comm/communicator.hpp"
 #include "tessera/model/token_exchange.hpp"
 
 namespace tessera::parallel {
 
-/// Rank r of `ep` holds experts [r E / ep, (r + 1) E / ep). Counts travel in host memory, rows
-/// where they are; backward sends gradients the opposite way.
+/// Rank r of `ep` holds experts [r E / ep, (r + 1) E / ep). Rows travel where they are; backward
+/// sends gradients the opposite way. Either as many rows travel as were chosen, and counts in host
+/// memory before them, or a fixed number, of which the host need not know how many are free.
 class ExpertExchange final : public model::TokenExchange {
  public:
-  explicit ExpertExchange(comm::Communicator& ep) : ep_(ep) {}
-  bool sends() const override { return true; }
-  at::Tensor counts(const at::Tensor& sent) const override;
+  /// `capacity`: see plan::rows_for_each_rank(); 0 = no fixed numbers.
+  ExpertExchange(comm::Communicator& ep, double capacity, at::Device device);
+
+  /// Whether the passes to come send fixed numbers of rows, where there is a capacity.
+  void send_fixed(bool fixed) { fixed_ = fixed && capacity_ > 0; }
+  /// [1] int64, on the device: how often there were more rows for a rank than a fixed number. Such
+  /// passes compute nothing of use. In one place for all steps: graphs write it.
+  const at::Tensor& overflows() const { return overflows_; }
+
+  bool counts_on_host() const override { return !fixed_; }
+  bool has_free_rows() const override { return fixed_; }
+  model::SentRows spaced(model::SentRows sorted, const at::Tensor& sent) const override;
+  at::Tensor counts(const at::Tensor& sent, std::int64_t rows) const override;
   at::Tensor to_experts(const at::Tensor& rows, const at::Tensor& sent,
                         const at::Tensor& received) const override;
   at::Tensor from_experts(const at::Tensor& rows, const at::Tensor& sent,
                           const at::Tensor& received) const override;
 
  private:
+  using Counts = std::vector<std::int64_t>;
+  std::pair<Counts, Counts> row_counts(const at::Tensor& rows, const at::Tensor& sent,
+                                       const at::Tensor& received) const;
+
   comm::Communicator& ep_;
+  double capacity_;
+  bool fixed_ = false;
+  at::Tensor overflows_;
 };
 
 }  // namespace tessera::parallel

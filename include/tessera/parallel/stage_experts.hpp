@@ -27,11 +27,18 @@ struct ExpertFigures {
 class StageExperts {
  public:
   /// Of cells [cells.begin, cells.end()) of `model`. Model and mesh must outlive this.
+  /// `capacity`: see ExpertExchange.
   StageExperts(const model::ModelSpec& model, Range cells, mesh::DeviceMesh& mesh,
-               at::Device device);
+               at::Device device, double capacity);
 
   /// Null where each rank has all experts.
   const model::TokenExchange* exchange() const { return exchange_ ? &*exchange_ : nullptr; }
+  /// See ExpertExchange, where there is one.
+  void send_fixed(bool fixed);
+  /// Undefined without a capacity.
+  at::Tensor overflows() const { return exchange_ ? exchange_->overflows() : at::Tensor(); }
+  /// Forgets a step that overflowed.
+  void forget_step();
   /// Counts of this step, by mixture of the model; undefined for other stages'.
   model::ExpertLoads& loads() { return loads_; }
   /// Tokens that each expert got in this step, summed over all ranks of the stage; forgets the

@@ -41,6 +41,7 @@ struct StageOptions {
   MicrobatchShape microbatch;
   plan::FusedLoss fused_loss = plan::FusedLoss::never;
   plan::LinearPrecision linears;  ///< see RoundedWeights
+  double expert_capacity = 0;     ///< see ExpertExchange
 };
 
 /// How gradients of such stages are reduced. `pipelined`: there are several stages.

@@ -57,6 +57,7 @@ struct JobPlan {
   TensorParallelPlan tensor;
   FusedLoss fused_loss = FusedLoss::never;
   Rotation rotation = Rotation::all_gather;
+  double expert_capacity = 0;  ///< see rows_for_each_rank(); 0: as many rows as are chosen
   RecomputePolicy recompute;
   OptimizerPlan optimizer;
   FaultPlan faults;

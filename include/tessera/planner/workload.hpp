@@ -100,6 +100,7 @@ struct Workload {
   bool balanced = true;                ///< experts get equal numbers of tokens
   bool fused_grouped = false;          ///< SwiGLU of experts in the epilogue of their product
   Dispatcher dispatcher = Dispatcher::alltoall;
+  double expert_rows = 1;  ///< that ranks send, as a multiple of those chosen: others are free
   Graphs graphs = Graphs::none;
 
   int data_parallel() const { return gpus / (tp * pipeline.ranks() * cp); }

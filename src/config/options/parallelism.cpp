@@ -7,6 +7,7 @@ namespace tessera::config {
 namespace {
 
 bool pipelined(const JobConfig& job) { return job.parallelism.pipeline_parallel_degree != 1; }
+bool shares_experts(const JobConfig& job) { return job.parallelism.expert_parallel_degree != 1; }
 bool shares_sequences(const JobConfig& job) { return job.parallelism.context_parallel_degree != 1; }
 
 /// Those that Tessera generates, and TorchTitan's words for one from a file.
@@ -163,6 +164,13 @@ OptionList parallelism_options() {
       OPTION(parallelism.expert_tensor_parallel_degree,
              "Ranks that share each expert: 1 or tensor_parallel_degree")
           .at_least(1),
+      OPTION(parallelism.expert_parallel_capacity_factor,
+             "Send each rank this many times an even share of the tokens, so that the GPU need not "
+             "wait for their number; a step with more is computed again, and none is dropped; none "
+             "= as many as were chosen")
+          .at_least(1)
+          .only_if(&shares_experts)
+          .is_ours(),
       OPTION(parallelism.expert_parallel_comm_backend, "Library that sends tokens to experts")
           .one_of({"standard", "deepep"})
           .works_with({"standard"}, "DeepEP is a library for NVIDIA GPUs only; use \"standard\"")

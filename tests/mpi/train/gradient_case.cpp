@@ -73,6 +73,7 @@ config::JobConfig job_of(const GradientCase& row) {
     job.quantize.linear.float8.recipe_name = row.recipe;
     job.quantize.linear.float8.enable_fsdp_float8_all_gather = row.gathers_bytes;
   }
+  if (row.capacity > 0) job.parallelism.expert_parallel_capacity_factor = row.capacity;
   if (!row.experts.empty()) job.model.converters.push_back("quantize.grouped_mm." + row.experts);
   job.quantize.grouped_mm.float8.fqns = job.quantize.grouped_mm.mx.fqns = {"experts"};
   return job;
@@ -187,6 +188,7 @@ std::string GradientCase::name() const {
     name += differs ? " " + what : "";
   };
   add(!family.empty(), fmt::format("{} ep{} etp{}", family, ep, etp));
+  add(capacity > 0, fmt::format("capacity={}", capacity));
   add(pp > 1,
       schedule + " cuts=" + (points.empty() ? split : fmt::format("{}", fmt::join(points, ","))));
   add(stage_map != "default", "on " + stage_map);
@@ -268,6 +270,13 @@ std::vector<double> steps_of(const GradientCase& row, mesh::DeviceMesh& mesh, at
 
 }  // namespace
 
+std::vector<double> three_steps(comm::World& world, const GradientCase& row) {
+  const Place place(world, row.backend, row.over_nccl);
+  mesh::DeviceMesh mesh(world, layout_of(row, world.size()), place.backend, {},
+                        parallel::memory_of(place.device));
+  return steps_of(row, mesh, place.device);
+}
+
 double compare_steps(comm::World& world, const GradientCase& row) {
   GradientCase alone;
   alone.family = row.family;
@@ -276,11 +285,8 @@ double compare_steps(comm::World& world, const GradientCase& row) {
   alone.experts = row.experts;
   alone.accumulation = accumulation_of_reference(row);
   mesh::DeviceMesh one(mesh::Layout::resolve({1, 1, 1, 1, 1}, 1), mesh::Rank(0));
-  const Place place(world, row.backend, row.over_nccl);
-  mesh::DeviceMesh mesh(world, layout_of(row, world.size()), place.backend, {},
-                        parallel::memory_of(place.device));
   const std::vector<double> expected = steps_of(alone, one, at::kCPU),
-                            figures = steps_of(row, mesh, place.device);
+                            figures = three_steps(world, row);
   double worst = figures.size() == expected.size() ? 0 : HUGE_VAL;
   for (std::size_t i = 0; i < std::min(figures.size(), expected.size()); ++i) {
     if (figures[i] == HUGE_VAL) continue;
@@ -288,7 +294,7 @@ double compare_steps(comm::World& world, const GradientCase& row) {
         std::abs(figures[i] - expected[i]) / std::max(std::abs(expected[i]), 1e-3);
     worst = std::isnan(relative) ? HUGE_VAL : std::max(worst, relative);
   }
-  return comm::all_reduce_scalar(mesh.control(), worst, comm::Op::max);
+  return comm::all_reduce_scalar(world.control(), worst, comm::Op::max);
 }
 
 }  // namespace tessera::test

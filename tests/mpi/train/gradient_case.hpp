@@ -39,6 +39,7 @@ struct GradientCase {
   bool deterministic = false;
   std::string family;  ///< of tiny_family(); empty = the tiny Llama
   int ep = 1, etp = 1;
+  double capacity = 0;                ///< expert_parallel_capacity_factor; 0 = none
   std::string rotate = "allgather";   ///< context_parallel_rotate_method
   bool balanced = true;               ///< context_parallel_load_balancer
   bool documents = false;             ///< packed and masked
@@ -116,6 +117,11 @@ std::vector<GradientCase> mixture_cases(int world);
 /// Losses, experts' loads and their biases of three optimizer steps, mesh against one rank: the
 /// largest relative difference. Collective over `world`.
 double compare_steps(comm::World& world, const GradientCase& row);
+/// The losses, norms and loads of three optimizer steps on the mesh, and the biases of this rank's
+/// stages. Collective over `world`.
+std::vector<double> three_steps(comm::World& world, const GradientCase& row);
+/// Experts that get a fixed number of rows: as many as fit, and fewer.
+std::vector<GradientCase> capacity_cases(int world);
 /// Context parallelism: both rotations and both ways to deal positions, documents, few key-value
 /// heads, pipelines that are cut beside attention; documents on one rank, too.
 std::vector<GradientCase> context_cases(int world);

@@ -188,6 +188,11 @@ TEST(Gradient, WeightsGatheredInBytesOverThreeSteps) {
   EXPECT_LE(compare_steps(world(), row), 1e-9) << row.name();
 }
 
+/// Where rows do not fit, a step is computed again.
+TEST(Gradient, ExpertsWithACapacity) {
+  expect_sample(capacity_cases(world().size()), world().size() >= 4 ? 31 : 7);
+}
+
 /// Loads are counted once, whatever is recomputed or pipelined, and biases follow them.
 TEST(Gradient, MixturesOverThreeSteps) {
   for (const char* family : {"deepseek_v3", "qwen3_moe", "gpt_oss"}) {

@@ -168,10 +168,13 @@ TEST(Memory, ExpertsOfAllRanks) {
     for (const char* rounded : {"", "float8", "mx"}) {
       row.family = family;
       row.experts = rounded;
+      row.capacity = 0;
+      errors.add(row);
+      row.capacity = 4;  // in which rows fit
       errors.add(row);
     }
   errors.print();
-  EXPECT_EQ(errors.rows(), 6);
+  EXPECT_EQ(errors.rows(), 12);
 }
 
 /// Masters or activations in host memory, weights without gradients, gradients and sums in other

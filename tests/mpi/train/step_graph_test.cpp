@@ -36,6 +36,7 @@ struct Row {
   std::string schedule = "1F1B";
   std::string family = {};     ///< of a mixture; none: Llama
   std::string experts = {};    ///< of quantize.grouped_mm: how they are rounded
+  double capacity = 0;         ///< of experts that ranks share
   bool gathers_bytes = false;  ///< linear layers are rounded to float8, before they are gathered
   /// After this many passes of units in step 2, one of the ranks asks the device for a value.
   int asks_after = -1;
@@ -61,6 +62,7 @@ config::JobConfig job_of(const Row& row, bool graphs) {
   job.parallelism.pipeline_parallel_schedule = row.schedule;
   if (!row.experts.empty()) job.model.converters = {"quantize.grouped_mm." + row.experts};
   job.quantize.grouped_mm.float8.fqns = job.quantize.grouped_mm.mx.fqns = {"experts"};
+  if (row.capacity > 0) job.parallelism.expert_parallel_capacity_factor = row.capacity;
   if (row.gathers_bytes) {
     job.model.converters = {"quantize.linear.float8"};
     job.quantize.linear.float8.enable_fsdp_float8_all_gather = true;
@@ -165,6 +167,26 @@ TEST_F(StepGraphs, OfMixturesChangeNoBit) {
     expect_graphs({{1, 1, 2, 1, 1}, "bfloat16", "1F1B", "deepseek_v3", rounded});
   expect_graphs({{2, 1, 1, 1, 1}, "bfloat16", "1F1B", "qwen3_moe"});
   expect_graphs({{1, 1, 1, 1, 2}, "bfloat16", "1F1B", "qwen3_moe"});
+}
+
+/// Ranks send each other rows of a fixed number. Where they do not fit, a step is issued again.
+TEST_F(StepGraphs, OfExpertsWithACapacityChangeNoBit) {
+  if (world().size() != 2) return;
+  for (const char* family : {"qwen3_moe", "deepseek_v3", "gpt_oss"}) {
+    Row row{{.dp_shard = 2, .ep = 2}, "bfloat16", "1F1B", family};
+    row.capacity = 2;
+    expect_graphs(row);
+  }
+  Row row{{.dp_shard = 2, .ep = 2}, "bfloat16", "1F1B", "qwen3_moe"};
+  const Outcome counted = train(row, true);
+  EXPECT_EQ(counted.graphs, 0);
+  row.capacity = 1;
+  testing::internal::CaptureStderr();
+  expect_same_bits(train(row, true), counted);
+  const std::string said = testing::internal::GetCapturedStderr();
+  if (world().rank() == 0) {
+    EXPECT_THAT(said, testing::HasSubstr("this step is computed again, and 2 more"));
+  }
 }
 
 /// Wherever a rank finds that a step cannot be captured, all train on, call by call.

@@ -24,6 +24,7 @@ struct Job {
   int layers = 6;
   std::string schedule = "1F1B";
   bool documents = false, graphs = false;
+  double capacity = 0;  ///< of experts that ranks share
 };
 
 /// Whose rows of every matrix begin at multiples of 16 bytes, as in real models.
@@ -44,6 +45,7 @@ config::JobConfig job_of(const Job& row) {
   job.parallelism.pipeline_parallel_schedule = row.schedule;
   job.training.document_mask = row.documents;
   job.compile.enable = row.graphs;
+  if (row.capacity > 0) job.parallelism.expert_parallel_capacity_factor = row.capacity;
   return job;
 }
 
@@ -139,6 +141,17 @@ TEST_F(StepWork, IsWhatTheDocumentSays) {
        {.dp_shard = 2, .ep = 2},
        "qwen3_moe",
        "bfloat16"},
+      {.name = "Mixture of 6 layers, 2 expert-parallel ranks, bfloat16, with a capacity",
+       .degrees = {.dp_shard = 2, .ep = 2},
+       .family = "qwen3_moe",
+       .type = "bfloat16",
+       .capacity = 2},
+      {.name = "Mixture of 6 layers, 2 expert-parallel ranks, bfloat16, with a capacity, as graphs",
+       .degrees = {.dp_shard = 2, .ep = 2},
+       .family = "qwen3_moe",
+       .type = "bfloat16",
+       .graphs = true,
+       .capacity = 2},
   };
   for (const Job& job : jobs) {
     const mesh::Degrees& d = job.degrees;

@@ -76,7 +76,7 @@ Totals totals_of(const std::vector<TrafficRow>& rows) {
 model::Model model_for_traffic(const GradientCase& row, model::DecoderShape& shape) {
   if (row.family.empty()) return model_of(row, at::kCPU);
   shape = tiny_shape(row.family);
-  if (shape.mixture) shape.mixture->routing.forced_even = true;
+  if (shape.mixture) shape.mixture->routing.forced_even = row.capacity == 0;
   return model::make_decoder(shape, 16, row.dtype == "float64" ? at::kDouble : at::kFloat,
                              at::kCPU);
 }
@@ -167,6 +167,16 @@ TEST(Traffic, WeightsInBytes) {
   row.dp = world().size();
   EXPECT_TRUE(expect_predicted(
       row, [](config::JobConfig& job) { job.training.enable_cpu_offload = true; }));
+}
+
+/// Rows have a fixed number, whatever is chosen.
+TEST(Traffic, ExpertsWithACapacity) {
+  int predicted = 0;
+  std::vector<GradientCase> rows = capacity_cases(world().size());
+  std::erase_if(rows, [](const GradientCase& row) { return row.capacity < 4; });
+  for (std::size_t i = 0; i < rows.size(); i += world().size() >= 4 ? 17 : 3)
+    predicted += expect_predicted(rows[i]);
+  EXPECT_GE(predicted, 5);
 }
 
 /// Weights without gradients, masters in host memory, and sums in another type.

@@ -141,9 +141,9 @@ acts | quantize.linear.float8.emulate | true | tests/sim/float8_test.sh | --quan
 harmless | quantize.linear.mx.mxfp8_dim1_cast_kernel_choice | cuda
 acts | quantize.linear.mx.recipe_name | mxfp8_cublas_rceil | tests/cli/float8.test | recipe_name mxfp8_cublas_rceil
 acts | quantize.linear.mx.filter_fqns | attention | tests/cli/float8.test | filter_fqns attention
-acts | quantize.grouped_mm.float8.fqns | experts | tests/cli/rounded_experts.test | quantize.grouped_mm.float8.fqns experts
-acts | quantize.grouped_mm.mx.recipe_name | mxfp8 | tests/cli/rounded_experts.test | quantize.grouped_mm.mx.recipe_name mxfp8
-acts | quantize.grouped_mm.mx.fqns | experts | tests/cli/rounded_experts.test | quantize.grouped_mm.mx.fqns experts
+acts | quantize.grouped_mm.float8.fqns | experts | tests/cli/experts.test | quantize.grouped_mm.float8.fqns experts
+acts | quantize.grouped_mm.mx.recipe_name | mxfp8 | tests/cli/experts.test | quantize.grouped_mm.mx.recipe_name mxfp8
+acts | quantize.grouped_mm.mx.fqns | experts | tests/cli/experts.test | quantize.grouped_mm.mx.fqns experts
 acts | comm.init_timeout_seconds | 60 | tests/cli/hangs_test.sh | init_timeout_seconds
 acts | comm.train_timeout_seconds | 60 | tests/cli/faults_test.sh | train_timeout_seconds
 acts | comm.trace_buf_size | 50 | tests/cli/hangs_test.sh | trace_buf_size

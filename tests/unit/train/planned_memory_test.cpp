@@ -42,6 +42,7 @@ const Flags kKeepAll{"--activation_checkpoint.mode", "none"},
     kFloat8{"--model.converters", "quantize.linear.float8", "--quantize.linear.float8.filter_fqns",
             "output"},
     kBytes{"--quantize.linear.float8.enable_fsdp_float8_all_gather"},
+    kCapacity{"--parallelism.expert_parallel_capacity_factor", "2"},
     kKeepsWeights{"--parallelism.fsdp_reshard_after_forward", "never"};
 
 Flags axis(const std::string& name, const char* degree) {
@@ -94,6 +95,8 @@ const JobCase kJobs[] = {
     {"Mixtral", 8, mixture("mixtral", "8x7B", "1")},
     {"DeepSeek", 8, mixture("deepseek_v3", "16B", "8")},
     {"Qwen", 8, mixture("qwen3", "30B-A3B", "8")},
+    {"QwenCapacity", 8, mixture("qwen3", "30B-A3B", "8") + kCapacity},
+    {"DeepSeekCapacity", 8, mixture("deepseek_v3", "16B", "8") + kCapacity},
     {"GptOss", 8, mixture("gpt_oss", "20b", "8")},
 };
 
