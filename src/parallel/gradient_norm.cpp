@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "tessera/kernels/exact_sum.hpp"
+#include "tessera/kernels/neighbours.hpp"
 #include "tessera/kernels/square_sums.hpp"
 
 namespace tessera::parallel {
@@ -27,16 +28,30 @@ std::string find_nonfinite(const Params& params, comm::Communicator& control) {
   return "the sum of squares alone: it overflows";
 }
 
+/// Gradients that count, those that lie one after the other in memory as one.
+std::vector<at::Tensor> lines_of(const Params& params) {
+  std::vector<at::Tensor> lines;
+  at::Tensor before;
+  for (const ShardedParam* param : params) {
+    const at::Tensor& gradient = param->gradient;
+    if (!param->place.counted() || gradient.numel() == 0) continue;
+    if (before.defined() && kernels::follows(before, gradient))
+      lines.back() = kernels::line_from(lines.back(), lines.back().numel() + gradient.numel());
+    else
+      lines.push_back(gradient);
+    before = gradient;
+  }
+  return lines;
+}
+
 }  // namespace
 
 SquaredGradients::SquaredGradients(Params trained, bool exact)
     : trained_(std::move(trained)), exact_(exact) {
   const at::NoGradGuard no_grad;
   std::vector<at::Tensor> sums;
-  for (const ShardedParam* param : trained_) {
-    if (!param->place.counted() || param->gradient.numel() == 0) continue;
-    sums.push_back(exact ? kernels::exact_squares(param->gradient)
-                         : kernels::block_squares(param->gradient));
+  for (const at::Tensor& line : lines_of(trained_)) {
+    sums.push_back(exact ? kernels::exact_squares(line) : kernels::block_squares(line));
     sizes_.push_back(sums.back().numel());
   }
   if (!sums.empty()) sums_ = kernels::HostCopy(at::cat(sums));
@@ -47,9 +62,9 @@ double SquaredGradients::fast_sum(comm::Communicator& control) const {
   const at::Tensor& blocks = sums_.wait();
   const double* block = blocks.defined() ? blocks.const_data_ptr<double>() : nullptr;
   for (const std::int64_t size : sizes_) {
-    double of_param = 0;
-    for (std::int64_t i = 0; i < size; ++i) of_param += *block++;
-    sum += of_param;
+    double of_line = 0;
+    for (std::int64_t i = 0; i < size; ++i) of_line += *block++;
+    sum += of_line;
   }
   return comm::all_reduce_scalar(control, sum);
 }
@@ -59,10 +74,9 @@ double SquaredGradients::exact_sum(comm::Communicator& control) const {
   kernels::ExactSum sum;
   const at::Tensor& all = sums_.wait();
   for (std::size_t i = 0; i < sizes_.size(); ++i) {
-    kernels::ExactSum of_param;
-    of_param.set_words(
-        Words(all.const_data_ptr<std::int64_t>() + i * Words::extent, Words::extent));
-    sum.merge(of_param);
+    kernels::ExactSum of_line;
+    of_line.set_words(Words(all.const_data_ptr<std::int64_t>() + i * Words::extent, Words::extent));
+    sum.merge(of_line);
   }
   std::array<std::int64_t, Words::extent> words;
   std::ranges::copy(sum.words(), words.begin());

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// AdamW over the parameters of one rank: shards of any shape, one fused sweep each.
+// AdamW over the parameters of one rank: shards of any shape, one fused sweep for all that lie one
+// after the other in memory.
 #pragma once
 
 #include "tessera/kernels/tensor.hpp"
@@ -53,6 +54,8 @@ class AdamW {
   const AdamWOptions& options() const { return options_; }
 
  private:
+  bool rounds_at_random(const ParamState& state) const;
+
   AdamWOptions options_;
 };
 

@@ -30,8 +30,8 @@ class WeightUpdate {
   const plan::OptimizerPlan& plan_;
   optim::Schedule schedule_;
   optim::AdamW optimizer_;
-  std::vector<optim::ParamState> states_;
-  std::vector<parallel::ShardGroup*> groups_;  ///< of their parameters, in the same order
+  std::vector<parallel::ShardGroup*> groups_;  ///< that are trained
+  std::vector<optim::ParamState> states_;      ///< of their parameters, in the same order
 };
 
 }  // namespace tessera::train

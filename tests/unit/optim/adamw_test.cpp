@@ -56,6 +56,58 @@ TEST(AdamW, FollowsTorch) {
   follow_torch(at::kFloat, 3e-7);
 }
 
+/// Parameters of one memory: some follow each other, one has another rate or decay, and there are
+/// gaps in masters, or in moments alone.
+struct Memory {
+  at::Tensor param = at::randn({400}), grad = at::randn({400}), exp_avg = at::zeros({400}),
+             exp_avg_sq = at::zeros({400});
+
+  ParamState state(std::int64_t begin, const Shape& shape, std::int64_t moments_begin) const {
+    const auto part = [&](const at::Tensor& all, std::int64_t at) {
+      return all.narrow(0, at, element_count(shape)).view(shape);
+    };
+    return {.param = part(param, begin),
+            .grad = part(grad, begin),
+            .exp_avg = part(exp_avg, moments_begin),
+            .exp_avg_sq = part(exp_avg_sq, moments_begin)};
+  }
+  std::vector<ParamState> states() const {
+    std::vector<ParamState> all{
+        state(0, {10, 7}, 0),  state(70, {3}, 70),    state(73, {0, 4}, 73),
+        state(73, {27}, 73),   state(100, {50}, 100), state(150, {20}, 150),
+        state(180, {40}, 180), state(220, {40}, 230), state(260, {20, 5}, 270)};
+    all[4].weight_decay = 0.3;
+    all[5].weight_decay = 0.3;
+    all[5].lr_scale = 0.5;
+    return all;
+  }
+};
+
+TEST(AdamW, HasTheSameBitsForNeighboursAsForEach) {
+  at::manual_seed(2);
+  const Memory memory;
+  std::vector<ParamState> together = memory.states();
+  std::vector<std::vector<ParamState>> apart;
+  for (const ParamState& state : together) {
+    apart.push_back({state});
+    for (at::Tensor* tensor : {&apart.back()[0].param, &apart.back()[0].grad,
+                               &apart.back()[0].exp_avg, &apart.back()[0].exp_avg_sq})
+      *tensor = tensor->clone();
+  }
+  const AdamW adamw{AdamWOptions{}};
+  const at::Tensor gap = memory.param.narrow(0, 170, 10).clone();
+  for (int t = 1; t <= 3; ++t) {
+    adamw.step(together, 1e-2, t, 0.5);
+    for (std::vector<ParamState>& each : apart) adamw.step(each, 1e-2, t, 0.5);
+  }
+  for (std::size_t i = 0; i < together.size(); ++i) {
+    EXPECT_TRUE(at::equal(together[i].param, apart[i][0].param)) << i;
+    EXPECT_TRUE(at::equal(together[i].exp_avg, apart[i][0].exp_avg)) << i;
+    EXPECT_TRUE(at::equal(together[i].exp_avg_sq, apart[i][0].exp_avg_sq)) << i;
+  }
+  EXPECT_TRUE(at::equal(memory.param.narrow(0, 170, 10), gap));
+}
+
 TEST(AdamW, ScalesTheRateAndSkipsEmptyShards) {
   std::vector<ParamState> states{state_of("frozen", at::ones({4}), 0.1),
                                  state_of("empty", at::empty({0, 3}), 0.1)};
