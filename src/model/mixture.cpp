@@ -18,10 +18,19 @@ namespace {
 using at::Tensor;
 
 /// Whether the host must know how many rows each expert gets, for which it waits: to send them to
-/// other ranks, or to multiply group by group.
+/// other ranks, or to multiply group by group. With free rows it asks later, if at all.
 bool host_counts(const TokenExchange& exchange, const Tensor& rows) {
   if (exchange.has_free_rows()) return false;
   return exchange.counts_on_host() || !kernels::groups_in_one_kernel(rows);
+}
+
+/// As row_groups(): the host waits once for counts that it needs in all products. Those of a
+/// rehearsal are even.
+Tensor groups_of(const Tensor& counts, const Tensor& rows) {
+  if (kernels::groups_in_one_kernel(rows) || counts.is_cpu())
+    return kernels::row_groups(counts, rows);
+  if (!kernels::shapes_alone(rows.device())) return counts.to(at::kCPU);
+  return at::full({counts.size(0)}, rows.size(0) / counts.size(0), at::kLong);
 }
 
 /// The order that puts rows expert by expert, within one rank by rank, and free ones at the end.
@@ -111,7 +120,7 @@ CellFunction CellMaker::experts() const {
   const MixtureShape& m = *shape_.mixture;
   return [clamped = m.clamped, biased = m.biased](Flow& flow, const CellContext& context) {
     const Tensor counts = flow[Slot::received].sum(0), rows = flow.take(Slot::m);
-    const Tensor groups = kernels::row_groups(counts, rows);
+    const Tensor groups = groups_of(counts, rows);
     std::optional<RowBiases> biases;
     if (biased) biases.emplace(counts, rows, context.exchange->has_free_rows());
     const auto product = [&](const Tensor& x, std::size_t weight) {

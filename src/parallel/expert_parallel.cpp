@@ -58,7 +58,7 @@ ExpertExchange::ExpertExchange(comm::Communicator& ep, double capacity, at::Devi
   if (capacity_ > 0) overflows_ = at::zeros({1}, at::TensorOptions(at::kLong).device(device));
 }
 
-/// Rows of all ranks come to begin at multiples of a fixed number. Where it is too small, some get
+/// The rows for each rank begin at a multiple of a fixed number. Where it is too small, some get
 /// the places of others.
 model::SentRows ExpertExchange::spaced(model::SentRows sorted, const Tensor& sent) const {
   if (!fixed_) return sorted;

@@ -149,14 +149,13 @@ ExpertChoices CellTraffic::choices() const {
 
 /// Of this rank's tokens, for experts anywhere.
 std::int64_t CellTraffic::routed_rows() const {
-  if (plan_.expert_capacity > 0)
-    return ep_.size * rows_for_each_rank(plan_.expert_capacity, choices());
+  if (plan_.fixes_rows()) return ep_.size * rows_for_each_rank(plan_.expert_capacity, choices());
   return choices().tokens * choices().top_k;
 }
 
 /// Of the tokens of all ranks, for this rank's experts, if choices go round the experts.
 std::int64_t CellTraffic::arriving_rows() const {
-  if (plan_.expert_capacity > 0) return routed_rows();
+  if (plan_.fixes_rows()) return routed_rows();
   const std::vector<mesh::Rank> ranks = plan_.layout.expert_group_of(rank_);
   const std::int64_t experts = model_.mixtures.front().experts, here = experts / ep_.size,
                      first = (std::ranges::find(ranks, rank_) - ranks.begin()) * here,

@@ -11,7 +11,7 @@ constexpr std::int64_t kColumns = 8;
 std::string counts_on_host(const JobPlan& plan) {
   const model::DecoderShape& shape = plan.model.shape;
   if (!shape.mixture) return "";
-  if (plan.layout.expert_degree() > 1 && plan.expert_capacity == 0)
+  if (plan.layout.expert_degree() > 1 && !plan.fixes_rows())
     return "the host sends tokens to other ranks' experts; with "
            "parallelism.expert_parallel_capacity_factor it need not";
   const int parts = plan.layout.experts_cut_by_tp() ? plan.layout.degree(mesh::Axis::tp) : 1;

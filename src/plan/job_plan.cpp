@@ -61,6 +61,7 @@ JobPlan assemble(const config::Resolved& resolved, const FitRules& fit) {
   plan.sharding = sharding_plan(job);
   plan.tensor = tensor_parallel_plan(job);
   plan.fused_loss = fused_loss(job);
+  plan.expert_capacity = job.parallelism.expert_parallel_capacity_factor.value_or(0);
   plan.rotation = job.parallelism.context_parallel_rotate_method == "allgather"
                       ? Rotation::all_gather
                       : Rotation::ring;
@@ -69,8 +70,6 @@ JobPlan assemble(const config::Resolved& resolved, const FitRules& fit) {
   plan.data = data_plan(job);
   plan.save = save_plan(job.checkpoint);
   fit.put_into(plan);
-  if (plan.layout.expert_degree() > 1)
-    plan.expert_capacity = job.parallelism.expert_parallel_capacity_factor.value_or(0);
   plan.faults = fault_plan(job, plan.layout.world());
   plan.load = load_plan(job, *plan.model.spec);
   plan.run.time_hints = time_hints(resolved, plan);

@@ -152,7 +152,7 @@ class Step {
                    static_cast<std::int64_t>(std::max<std::size_t>(1, plan_.data.sources.size())),
                mixtures = static_cast<std::int64_t>(model_.mixtures.size());
     rows_.add(world, Call::all_reduce, 8);
-    if (plan_.expert_capacity > 0) rows_.add(world, Call::all_reduce, 8);
+    if (plan_.fixes_rows()) rows_.add(world, Call::all_reduce, 8);
     rows_.add(world, Call::all_reduce, 8 * (kVotes + sources * (1 + kSumWords)));
     if (plan_.arithmetic.deterministic)
       rows_.add(world, Call::all_reduce, 8 * kSumWords);

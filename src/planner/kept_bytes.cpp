@@ -51,7 +51,7 @@ double kept_by_attention(const Workload& work, const Sizes& size, Recompute mode
 double kept_by_mixture(const Workload& work, const Stack& stack, const Sizes& size) {
   const ExpertShape& shape = *work.model.mixture;
   const double copies =
-      static_cast<double>(shape.top_k) * size.tokens * work.etp * work.expert_rows;
+      static_cast<double>(shape.top_k) * size.tokens * work.etp * work.expert_rows();
   const double products = work.model.gated ? 2 : 1;
   const double expert =
       (products * size.wide + size.low) * static_cast<double>(shape.hidden) / work.etp +

@@ -18,7 +18,7 @@ void CellParts::mixture() {
   const double busiest = work.balanced ? 1 : 1 + stack.imbalance;
   experts(routed * copies * work.etp * busiest, count / work.ep);
   // Rows are put in order on both sides of the exchange.
-  const double more = stack.mixture_traffic, moved = 8 * dim * routed * copies * work.expert_rows;
+  const double more = stack.mixture_traffic, moved = 8 * dim * routed * copies * work.expert_rows();
   stream(moved, moved, full(), more);
   stream(10 * dim * routed, 8 * dim * routed, full());  // norm, and the sum
   if (shape.shared > 0) shared_experts();
@@ -38,7 +38,7 @@ void CellParts::experts(double computed, double local) {
     forward = 0;
     backward /= 2;
   }
-  const double values = hidden * computed * work.expert_rows;
+  const double values = hidden * computed * work.expert_rows();
   stream(forward * values, backward * values, full() || recompute == Recompute::expert_activation,
          stack.mixture_traffic);
 }
@@ -55,7 +55,7 @@ void CellParts::exchange(double routed) {
   if (work.ep == 1 && work.etp == 1) return;
   const double copies = static_cast<double>(work.model.mixture->top_k);
   const Group group = group_of(machine, work.ep, work.etp);
-  double sent = routed * copies * work.expert_rows * static_cast<double>(work.model.dim) *
+  double sent = routed * copies * work.expert_rows() * static_cast<double>(work.model.dim) *
                 element_bytes(work.precision);
   double kept = 1;
   if (work.dispatcher == Dispatcher::deduplicated) {

@@ -97,16 +97,6 @@ double mean_gather_bytes(const plan::JobPlan& plan, std::string_view prefix) {
   return elements > 0 ? bytes / elements : static_cast<double>(size_of(plan.precision.compute));
 }
 
-/// Of what a rank sends to experts.
-double rows_for_each_chosen(const plan::JobPlan& plan, const Workload& work) {
-  if (plan.expert_capacity == 0) return 1;
-  const auto tokens = static_cast<std::int64_t>(work.local_tokens() * work.etp / work.tp);
-  const ExpertShape& shape = *work.model.mixture;
-  const std::int64_t rows =
-      plan::rows_for_each_rank(plan.expert_capacity, {tokens, shape.top_k, shape.experts, work.ep});
-  return static_cast<double>(rows * work.ep) / static_cast<double>(tokens * shape.top_k);
-}
-
 }  // namespace
 
 IndexedVector<schedule::StageIndex, StageContent> stages_of(const model::ModelSpec& model,
@@ -135,6 +125,15 @@ Format format_of(Precision precision) {
   return precision == Precision::nvfp4 ? Format::fp4 : Format::fp8;
 }
 
+double Workload::expert_rows() const {
+  if (expert_capacity == 0 || ep == 1) return 1;
+  const ExpertShape& shape = *model.mixture;
+  const auto tokens = static_cast<std::int64_t>(local_tokens() * etp / tp);
+  const std::int64_t rows =
+      plan::rows_for_each_rank(expert_capacity, {tokens, shape.top_k, shape.experts, ep});
+  return static_cast<double>(rows * ep) / static_cast<double>(tokens * shape.top_k);
+}
+
 double element_bytes(Precision precision) { return precision == Precision::f32 ? 4 : 2; }
 
 Workload workload_of(const plan::JobPlan& plan, const Stack& stack) {
@@ -146,7 +145,7 @@ Workload workload_of(const plan::JobPlan& plan, const Stack& stack) {
   work.pipeline = pipeline_of(plan);
   set_sharding(plan, work);
   set_recompute(plan.recompute, work);
-  work.expert_rows = rows_for_each_chosen(plan, work);
+  work.expert_capacity = plan.expert_capacity;
   work.offload = plan.recompute.offload && stack.offload;
   if (stack.graphs && plan.device.graphs && plan::graph_obstacle(plan).empty())
     work.graphs = Graphs::full;

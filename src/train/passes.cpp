@@ -51,7 +51,7 @@ Passes::Passes(const plan::JobPlan& plan, mesh::DeviceMesh& mesh, parallel::Stag
       device_(device),
       executor_(stages, mesh, &timer),
       wanted_(plan.device.graphs) {
-  if (plan.expert_capacity > 0) fixed_rows_.emplace(stages, mesh);
+  if (plan.fixes_rows()) fixed_rows_.emplace(stages, mesh);
   if (!wanted_) return;
   const std::string obstacle = obstacle_to_graphs(plan, mesh, device);
   if (obstacle.empty()) return;
@@ -77,6 +77,7 @@ std::vector<at::Tensor> Passes::run(const Batch& batch, const plan::MicrobatchPl
     std::vector<at::Tensor> losses = launch_or_issue(batch, microbatches, scale);
     fixed_rows_->send(false);
     if (rows_fit()) return losses;
+    captured_.reset();  // its activations and those of this step would be there at once
     fixed_rows_->forget_step();
   }
   return issue(batch, microbatches, scale);

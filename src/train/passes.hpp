@@ -35,9 +35,9 @@ class Passes {
 
   /// Leaves the gradients in the stages' groups, summed over the job. `scale`: 1 / valid tokens.
   /// Returns the losses of the microbatches' tokens, in the order of the batch, on the last stage:
-  /// valid until the next call. Does not wait for the device, but where rows for experts have fixed
-  /// numbers: a step in which they do not fit on some rank is computed again. A step that some rank
-  /// cannot capture is issued call by call on all, and so are the next ones.
+  /// valid until the next call. Does not wait for the device without a capacity of experts. With
+  /// one, a step whose rows do not fit on some rank is computed again. A step that some rank cannot
+  /// capture is issued call by call on all, and so are the next ones.
   std::vector<at::Tensor> run(const Batch& batch, const plan::MicrobatchPlan& microbatches,
                               double scale);
   /// Microbatches have other sizes from now on.

@@ -13,8 +13,8 @@ struct SentRows {
 };
 
 /// Differentiable. `sent` [experts] int64: rows of this rank for each expert, experts in order;
-/// `received` [ranks, experts here]: rows of each rank for the experts here. Both are where rows
-/// are, but in host memory where their numbers decide what is sent.
+/// `received` [ranks, experts here]: rows of each rank for the experts here. Both are in host
+/// memory if counts_on_host().
 class TokenExchange {
  public:
   virtual ~TokenExchange() = default;

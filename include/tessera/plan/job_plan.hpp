@@ -57,7 +57,7 @@ struct JobPlan {
   TensorParallelPlan tensor;
   FusedLoss fused_loss = FusedLoss::never;
   Rotation rotation = Rotation::all_gather;
-  double expert_capacity = 0;  ///< see rows_for_each_rank(); 0: as many rows as are chosen
+  double expert_capacity = 0;  ///< see rows_for_each_rank(); 0 = none
   RecomputePolicy recompute;
   OptimizerPlan optimizer;
   FaultPlan faults;
@@ -65,6 +65,8 @@ struct JobPlan {
   LoadPlan load;
   SavePlan save;
 
+  /// Do ranks send each other's experts a fixed number of rows?
+  bool fixes_rows() const { return expert_capacity > 0 && layout.expert_degree() > 1; }
   const BatchPlan& batch() const { return microbatches.batch; }
   /// What step `step` (from 1) runs with.
   const MicrobatchPlan& microbatches_at(std::int64_t step) const;

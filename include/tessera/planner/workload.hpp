@@ -100,7 +100,7 @@ struct Workload {
   bool balanced = true;                ///< experts get equal numbers of tokens
   bool fused_grouped = false;          ///< SwiGLU of experts in the epilogue of their product
   Dispatcher dispatcher = Dispatcher::alltoall;
-  double expert_rows = 1;  ///< that ranks send, as a multiple of those chosen: others are free
+  double expert_capacity = 0;  ///< see plan::rows_for_each_rank(); 0 = none
   Graphs graphs = Graphs::none;
 
   int data_parallel() const { return gpus / (tp * pipeline.ranks() * cp); }
@@ -108,6 +108,8 @@ struct Workload {
   double local_tokens() const {
     return static_cast<double>(microbatch * seq) / static_cast<double>(cp);
   }
+  /// Rows that a rank sends to experts, as a multiple of those that are chosen: others are free.
+  double expert_rows() const;
   double step_tokens() const {
     return static_cast<double>(microbatch * seq) * pipeline.microbatches_a_step() * data_parallel();
   }

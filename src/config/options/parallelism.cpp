@@ -164,10 +164,10 @@ OptionList parallelism_options() {
       OPTION(parallelism.expert_tensor_parallel_degree,
              "Ranks that share each expert: 1 or tensor_parallel_degree")
           .at_least(1),
-      OPTION(parallelism.expert_parallel_capacity_factor,
-             "Send each rank this many times an even share of the tokens, so that the GPU need not "
-             "wait for their number; a step with more is computed again, and none is dropped; none "
-             "= as many as were chosen")
+      OPTION(
+          parallelism.expert_parallel_capacity_factor,
+          "Send each rank this many times an even share of tokens, so that the host waits for no "
+          "counts. A step with more is computed again; none = as many as are chosen")
           .at_least(1)
           .only_if(&shares_experts)
           .is_ours(),

@@ -6,6 +6,7 @@
 #include <gtest/gtest.h>
 
 #include <sstream>
+#include <utility>
 
 #include "call_log.hpp"
 #include "mpi/comm/mpi_main.hpp"
@@ -40,6 +41,7 @@ struct Row {
   bool gathers_bytes = false;  ///< linear layers are rounded to float8, before they are gathered
   /// After this many passes of units in step 2, one of the ranks asks the device for a value.
   int asks_after = -1;
+  bool overflows = false;  ///< of experts that ranks share, once, in the first step
 };
 
 struct Outcome {
@@ -94,6 +96,11 @@ Outcome train(const Row& row, bool graphs, const data::SampleSource& source = Ev
   if (row.asks_after >= 0 && world().rank() == row.asks_after % world().size())
     trainer.stages().on_high_water([&] {
       if (passes++ == row.asks_after) static_cast<void>(value.item());
+    });
+  if (row.overflows)
+    trainer.stages().on_high_water([&, planted = false]() mutable {
+      if (std::exchange(planted, true) || world().rank() != 1) return;
+      trainer.stages().at(schedule::StageIndex(0)).experts().overflows().add_(1);
     });
   Outcome outcome;
   const std::int64_t before = launched_graphs();
@@ -186,6 +193,21 @@ TEST_F(StepGraphs, OfExpertsWithACapacityChangeNoBit) {
   const std::string said = testing::internal::GetCapturedStderr();
   if (world().rank() == 0) {
     EXPECT_THAT(said, testing::HasSubstr("this step is computed again, and 2 more"));
+  }
+}
+
+/// The first step is computed again, the second one sends as many rows as are chosen, and those
+/// that follow are graphs.
+TEST_F(StepGraphs, BeginAfterRowsThatDidNotFit) {
+  if (world().size() != 2) return;
+  Row row{{.dp_shard = 2, .ep = 2}, "bfloat16", "1F1B", "qwen3_moe"};
+  const Outcome counted = train(row, false);
+  row.capacity = 2;
+  row.overflows = true;
+  const Outcome with = train(row, true);
+  expect_same_bits(with, counted);
+  if (wanted_device() == "sim") {
+    EXPECT_EQ(with.graphs, steps() - 2);
   }
 }
 
