@@ -13,6 +13,7 @@
 #include "mpi/comm/mpi_main.hpp"
 #include "mpi/train/place.hpp"
 #include "simulated_work.hpp"
+#include "support/relative_distance.hpp"
 #include "tessera/parallel/tensor_buffer.hpp"
 
 namespace tessera::parallel {
@@ -20,6 +21,7 @@ namespace {
 
 using at::Tensor;
 using test::Place;
+using test::relative_distance;
 using test::world;
 
 struct Case {
@@ -137,11 +139,6 @@ model::Attention on_host(model::Attention input) {
   return input;
 }
 
-double distance(const Tensor& a, const Tensor& b) {
-  const Tensor x = a.cpu().to(at::kDouble), y = b.cpu().to(at::kDouble);
-  return ((x - y).norm() / y.norm()).item<double>();
-}
-
 void expect_by_the_book(const Case& c) {
   SCOPED_TRACE(c.name());
   const double tolerance = c.type == at::kDouble ? 1e-12 : c.type == at::kFloat ? 1e-5 : 3e-2;
@@ -156,16 +153,16 @@ void expect_by_the_book(const Case& c) {
   const Tensor out =
       context_attention(local, {&cp, cut, c.rotation}, c.documents ? documents() : nullptr);
   EXPECT_EQ(out.scalar_type(), c.type);
-  EXPECT_LE(distance(out, mine(expected)), tolerance);
+  EXPECT_LE(relative_distance(out, mine(expected)), tolerance);
   out.backward(mine(grad).to(place().device, c.type));
-  EXPECT_LE(distance(local.q.grad(), mine(whole.q.grad())), tolerance) << "queries";
-  EXPECT_LE(distance(local.k.grad(), mine(whole.k.grad())), tolerance) << "keys";
-  EXPECT_LE(distance(local.v.grad(), mine(whole.v.grad())), tolerance) << "values";
+  EXPECT_LE(relative_distance(local.q.grad(), mine(whole.q.grad())), tolerance) << "queries";
+  EXPECT_LE(relative_distance(local.k.grad(), mine(whole.k.grad())), tolerance) << "keys";
+  EXPECT_LE(relative_distance(local.v.grad(), mine(whole.v.grad())), tolerance) << "values";
   if (!c.sinks) return;
   // each rank has its own queries' part
   Tensor sinks = local.sinks.grad().to(at::kDouble).contiguous();
   cp.all_reduce(buffer_of(sinks), comm::Op::sum).wait();
-  EXPECT_LE(distance(sinks, whole.sinks.grad()), tolerance) << "sinks";
+  EXPECT_LE(relative_distance(sinks, whole.sinks.grad()), tolerance) << "sinks";
 }
 
 std::vector<Case> cases() {

@@ -5,12 +5,14 @@
 #include <gtest/gtest.h>
 
 #include "mpi/comm/mpi_main.hpp"
+#include "support/relative_distance.hpp"
 
 namespace tessera::parallel {
 namespace {
 
 using at::Tensor;
 using plan::LinearRecipe;
+using test::relative_distance;
 using test::world;
 
 struct Product {
@@ -48,9 +50,6 @@ class SharedExperts : public testing::TestWithParam<LinearRecipe> {
     const std::int64_t size = of.size(dim) / 2;
     return of.narrow(dim, world().rank() * size, size);
   }
-  static double apart(const Tensor& got, const Tensor& want) {
-    return ((got - want).norm() / want.norm()).item<double>();
-  }
   /// Partial sums of both ranks.
   Tensor summed(const Tensor& part) {
     const Tensor sum = part.contiguous();
@@ -67,17 +66,17 @@ class SharedExperts : public testing::TestWithParam<LinearRecipe> {
 TEST_P(SharedExperts, CutByOutputs) {
   const Product part =
       product_of(x_, half(w_, 1), half(g_, 1), LinearCut::outputs, GetParam(), *tp_);
-  EXPECT_LE(apart(part.y, half(whole_.y, 1)), 1e-14);
-  EXPECT_LE(apart(summed(part.dx), whole_.dx), 1e-14);
-  EXPECT_LE(apart(part.dw, half(whole_.dw, 1)), 1e-14);
+  EXPECT_LE(relative_distance(part.y, half(whole_.y, 1)), 1e-14);
+  EXPECT_LE(relative_distance(summed(part.dx), whole_.dx), 1e-14);
+  EXPECT_LE(relative_distance(part.dw, half(whole_.dw, 1)), 1e-14);
 }
 
 TEST_P(SharedExperts, CutByInputs) {
   const Product part =
       product_of(half(x_, 1), half(w_, 2), g_, LinearCut::inputs, GetParam(), *tp_);
-  EXPECT_LE(apart(summed(part.y), whole_.y), 1e-14);
-  EXPECT_LE(apart(part.dx, half(whole_.dx, 1)), 1e-14);
-  EXPECT_LE(apart(part.dw, half(whole_.dw, 2)), 1e-14);
+  EXPECT_LE(relative_distance(summed(part.y), whole_.y), 1e-14);
+  EXPECT_LE(relative_distance(part.dx, half(whole_.dx, 1)), 1e-14);
+  EXPECT_LE(relative_distance(part.dw, half(whole_.dw, 2)), 1e-14);
 }
 
 INSTANTIATE_TEST_SUITE_P(By, SharedExperts,

@@ -9,10 +9,13 @@
 #include <functional>
 #include <vector>
 
+#include "support/relative_distance.hpp"
 #include "test_device.hpp"
 
 namespace tessera::kernels::test {
 
+using tessera::test::exact;
+using tessera::test::relative_distance;
 using tessera::test::test_device;
 
 /// What is asked of a kernel: relative L2 distance to the twin.
@@ -26,14 +29,6 @@ inline at::TensorOptions options(at::ScalarType dtype = at::kFloat) {
 
 inline at::Tensor random(at::IntArrayRef shape, at::ScalarType dtype, double scale = 1.0) {
   return (at::randn(shape, at::kDouble) * scale).to(options(dtype));
-}
-
-/// In f64 and host memory.
-inline at::Tensor exact(const at::Tensor& x) { return x.detach().to(at::kCPU, at::kDouble); }
-
-inline double relative_distance(const at::Tensor& got, const at::Tensor& want) {
-  const at::Tensor g = exact(got), w = exact(want);
-  return ((g - w).norm() / (w.norm() + 1e-300)).item<double>();
 }
 
 inline void expect_close(const at::Tensor& got, const at::Tensor& want, double limit) {

@@ -4,10 +4,13 @@
 #include <gtest/gtest.h>
 #include <torch/optim/adamw.h>
 
+#include "support/relative_distance.hpp"
 #include "tessera/base/error.hpp"
 
 namespace tessera::optim {
 namespace {
+
+using test::relative_distance;
 
 ParamState state_of(const std::string& fqn, const at::Tensor& param, double weight_decay) {
   return {.fqn = fqn,
@@ -16,10 +19,6 @@ ParamState state_of(const std::string& fqn, const at::Tensor& param, double weig
           .exp_avg = at::zeros_like(param),
           .exp_avg_sq = at::zeros_like(param),
           .weight_decay = weight_decay};
-}
-
-double distance(const at::Tensor& a, const at::Tensor& b) {
-  return ((a.to(at::kDouble) - b.to(at::kDouble)).norm() / b.to(at::kDouble).norm()).item<double>();
 }
 
 /// Ten steps of two groups beside torch::optim::AdamW, with gradients of fixed seeds and clipping.
@@ -47,8 +46,8 @@ void follow_torch(at::ScalarType dtype, double limit) {
     theirs.step();
     ours.step(states, 1e-2, step + 1, 0.25);
   }
-  EXPECT_LE(distance(states[0].param, ta.detach()), limit);
-  EXPECT_LE(distance(states[1].param, tb.detach()), limit);
+  EXPECT_LE(relative_distance(states[0].param, ta.detach()), limit);
+  EXPECT_LE(relative_distance(states[1].param, tb.detach()), limit);
 }
 
 TEST(AdamW, FollowsTorch) {

@@ -7,6 +7,7 @@
 
 #include <array>
 
+#include "support/relative_distance.hpp"
 #include "tessera/kernels/grouped_mm.hpp"
 #include "test_device.hpp"
 
@@ -15,6 +16,7 @@ namespace {
 
 using at::Tensor;
 using plan::LinearRecipe;
+using test::relative_distance;
 
 constexpr std::int64_t kExperts = 5, kInputs = 64, kOutputs = 96;
 /// No rows, less than a block of MX, one, many.
@@ -87,11 +89,6 @@ ExpertResult together(const ExpertInputs& in, const LinearRounding& how, bool la
   return {y.detach(), x.grad(), w.grad()};
 }
 
-double apart(const Tensor& got, const Tensor& want) {
-  const Tensor wide = want.to(at::kDouble);
-  return ((got.to(at::kDouble) - wide).norm() / wide.norm()).item<double>();
-}
-
 TEST(RoundedExperts, EachExpertIsALayer) {
   const auto alone = comm::make_self_communicator("tp");
   for (const auto recipe : {LinearRecipe::rowwise, LinearRecipe::mxfp8_rceil})
@@ -102,9 +99,9 @@ TEST(RoundedExperts, EachExpertIsALayer) {
         const ExpertInputs in = expert_inputs(type);
         const LinearRounding how = rounding(recipe, *alone);
         const ExpertResult got = together(in, how, later), want = each_by_itself(in, how);
-        EXPECT_LE(apart(got.y, want.y), limit);
-        EXPECT_LE(apart(got.dx, want.dx), limit);
-        EXPECT_LE(apart(got.dw, want.dw), limit);
+        EXPECT_LE(relative_distance(got.y, want.y), limit);
+        EXPECT_LE(relative_distance(got.dx, want.dx), limit);
+        EXPECT_LE(relative_distance(got.dw, want.dw), limit);
         EXPECT_EQ(got.dw[1].abs().max().item<double>(), 0);
       }
 }
@@ -117,8 +114,8 @@ TEST(RoundedExperts, AreRounded) {
                plain = kernels::grouped_mm(in.x, in.w, groups);
   for (const auto recipe : {LinearRecipe::rowwise, LinearRecipe::mxfp8_rceil}) {
     const ExpertResult got = together(in, rounding(recipe, *alone), false);
-    EXPECT_GT(apart(got.y, plain), 1e-3);
-    EXPECT_LT(apart(got.y, plain), 0.1);
+    EXPECT_GT(relative_distance(got.y, plain), 1e-3);
+    EXPECT_LT(relative_distance(got.y, plain), 0.1);
   }
 }
 

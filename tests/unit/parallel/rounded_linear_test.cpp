@@ -7,6 +7,7 @@
 
 #include <array>
 
+#include "support/relative_distance.hpp"
 #include "tessera/hf/safetensors.hpp"
 #include "tessera/kernels/mx_scales.hpp"
 #include "tessera/kernels/scaled_bytes.hpp"
@@ -20,6 +21,7 @@ namespace {
 using at::Tensor;
 using kernels::ScaleBlock;
 using plan::LinearRecipe;
+using test::relative_distance;
 
 std::string path_of(const char* file) { return std::string(TESSERA_TEST_DATA) + "/float8/" + file; }
 
@@ -125,19 +127,15 @@ Made make(LinearRecipe recipe, at::ScalarType type, bool later = false) {
   return {y.detach(), x.grad(), w.grad()};
 }
 
-double distance(const Tensor& got, const Tensor& want) {
-  return ((got.to(at::kDouble) - want).norm() / want.to(at::kDouble).norm()).item<double>();
-}
-
 TEST(RoundedLinear, OutputsAndGradientsAreTorchaos) {
   for (const auto& [recipe, number] : kRecipes)
     for (const auto& [type, limit] :
          {std::pair{at::kDouble, 1e-6}, {at::kFloat, 1e-6}, {at::kBFloat16, 3e-3}}) {
       const Made made = make(number, type);
       const std::string key = recipe;
-      EXPECT_LE(distance(made.y, stored(key + ".y_f32")), limit) << key;
-      EXPECT_LE(distance(made.dx, stored(key + ".dx_f32")), limit) << key;
-      EXPECT_LE(distance(made.dw, stored(key + ".dw_f32")), limit) << key;
+      EXPECT_LE(relative_distance(made.y, stored(key + ".y_f32")), limit) << key;
+      EXPECT_LE(relative_distance(made.dx, stored(key + ".dx_f32")), limit) << key;
+      EXPECT_LE(relative_distance(made.dw, stored(key + ".dw_f32")), limit) << key;
     }
 }
 
@@ -180,12 +178,13 @@ TEST(RoundedLinear, BlockwiseRoundsTilesAndSquares) {
   const Tensor y = rounded_linear(x, std::array{RoundedWeight{w, how}}, gradients)[0];
   y.backward(g);
   const Tensor squares = rounded_in_blocks(w.detach(), 128, 128);
-  EXPECT_LE(distance(y.detach(), rounded_in_blocks(x.detach(), 1, 128).mm(squares.t())), 1e-14);
-  EXPECT_LE(distance(x.grad(), rounded_in_blocks(g, 1, 128).mm(squares)), 1e-14);
-  EXPECT_LE(distance(w.grad(),
-                     rounded_in_blocks(g, 128, 1).t().mm(rounded_in_blocks(x.detach(), 128, 1))),
+  EXPECT_LE(relative_distance(y.detach(), rounded_in_blocks(x.detach(), 1, 128).mm(squares.t())),
             1e-14);
-  EXPECT_GT(distance(y.detach(), x.detach().mm(w.detach().t())), 1e-3) << "it is rounded";
+  EXPECT_LE(relative_distance(x.grad(), rounded_in_blocks(g, 1, 128).mm(squares)), 1e-14);
+  EXPECT_LE(relative_distance(w.grad(), rounded_in_blocks(g, 128, 1).t().mm(
+                                            rounded_in_blocks(x.detach(), 128, 1))),
+            1e-14);
+  EXPECT_GT(relative_distance(y.detach(), x.detach().mm(w.detach().t())), 1e-3) << "it is rounded";
 }
 
 /// A weight that was gathered in bytes has no values of its own.
@@ -204,7 +203,7 @@ TEST(RoundedLinear, UsesTheBytesThatWereGathered) {
     EXPECT_TRUE(at::equal(y.detach(), rounded.y));
     EXPECT_TRUE(at::equal(rounded_product(x, w, how), rounded.y));
     // Devices may add in another order: the bytes lie in the order of rows.
-    EXPECT_LE(distance(x.grad(), rounded.dx), 1e-6);
+    EXPECT_LE(relative_distance(x.grad(), rounded.dx), 1e-6);
     EXPECT_TRUE(at::equal(w.grad(), rounded.dw));
   }
 }
@@ -252,7 +251,7 @@ TEST(RoundedLinear, SeveralWeightsAtOnce) {
                second = rounded_linear(x, std::array{RoundedWeight{b, how}}, gradients)[0];
   ((first * ga).sum() + (second * gb).sum()).backward();
   EXPECT_TRUE(at::equal(both[0], first) && at::equal(both[1], second));
-  EXPECT_LE(distance(of_both, x.grad()), 1e-6);
+  EXPECT_LE(relative_distance(of_both, x.grad()), 1e-6);
   EXPECT_TRUE(at::equal(of_a, a.grad()));
   EXPECT_FALSE(b.grad().defined());
 }
