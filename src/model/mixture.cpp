@@ -104,12 +104,17 @@ CellFunction CellMaker::dispatch() const {
     const Tensor received = exchange.counts(sent, sends.order.size(0));
     Tensor rows = rows_of_choices(flow.take(Slot::m), sends);
     if (before) {
-      const Tensor scores = scores_of_choices(scores_of_tokens, sends).unsqueeze(1);
+      const Tensor scores =
+          reordered(scores_of_tokens.flatten(), sends.order, sends.places.flatten()).unsqueeze(1);
       rows = (rows.to(scores.scalar_type()) * scores).to(rows.scalar_type());
     }
     rows = exchange.to_experts(rows, sent, received);
-    flow[Slot::m] =
-        received.size(0) > 1 ? reordered(rows, expert_order(received, rows, exchange)) : rows;
+    if (received.size(0) > 1) {
+      const Tensor by_expert = expert_order(received, rows, exchange);
+      rows = reordered(rows, by_expert, kernels::undoing(by_expert));
+      flow[Slot::order] = by_expert;
+    }
+    flow[Slot::m] = rows;
     flow[Slot::route] = sends.places;
     flow[Slot::sent] = sent;
     flow[Slot::received] = received;
@@ -140,8 +145,8 @@ CellFunction CellMaker::combine() const {
   return [before = shape_.mixture->routing.before_experts](Flow& flow, const CellContext& context) {
     const Tensor sent = flow.take(Slot::sent), received = flow.take(Slot::received);
     Tensor rows = flow.take(Slot::m);
-    if (received.size(0) > 1)
-      rows = reordered(rows, kernels::undoing(expert_order(received, rows, *context.exchange)));
+    if (const Tensor by_expert = flow.take(Slot::order); by_expert.defined())
+      rows = reordered(rows, kernels::undoing(by_expert), by_expert);
     rows = context.exchange->from_experts(rows, sent, received);
     const Tensor places = flow.take(Slot::route), scores = flow.take(Slot::scores);
     flow[Slot::h] = kernels::sum_of_choices(rows, places, before ? Tensor() : scores);

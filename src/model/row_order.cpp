@@ -22,26 +22,14 @@ struct RowsOfChoices final : kernels::Operation {
   }
 };
 
-/// The same of scores, in one line.
-struct ScoresOfChoices final : kernels::Operation {
-  std::vector<Tensor> forward(Kept& kept, std::span<const Tensor> inputs) override {
-    kept.save({inputs[2]});
-    return {inputs[0].flatten().index_select(0, inputs[1])};
-  }
-  std::vector<Tensor> backward(Kept& kept, std::vector<Tensor> gradients) override {
-    const Tensor places = kept.saved()[0];
-    return {gradients[0].index_select(0, places.flatten()).view(places.sizes()), {}, {}};
-  }
-};
-
-/// Of rows and order.
+/// Of rows, order and the way back.
 struct Reordered final : kernels::Operation {
   std::vector<Tensor> forward(Kept& kept, std::span<const Tensor> inputs) override {
-    kept.save({inputs[1]});
+    kept.save({inputs[2]});
     return {inputs[0].index_select(0, inputs[1])};
   }
   std::vector<Tensor> backward(Kept& kept, std::vector<Tensor> gradients) override {
-    return {gradients[0].index_select(0, kernels::undoing(kept.saved()[0])), {}};
+    return {gradients[0].index_select(0, kept.saved()[0]), {}, {}};
   }
 };
 
@@ -51,12 +39,8 @@ Tensor rows_of_choices(const Tensor& tokens, const SentRows& rows) {
   return kernels::apply(RowsOfChoices(), {tokens, rows.order, rows.places});
 }
 
-Tensor scores_of_choices(const Tensor& scores, const SentRows& rows) {
-  return kernels::apply(ScoresOfChoices(), {scores, rows.order, rows.places});
-}
-
-Tensor reordered(const Tensor& rows, const Tensor& order) {
-  return kernels::apply(Reordered(), {rows, order});
+Tensor reordered(const Tensor& rows, const Tensor& order, const Tensor& back) {
+  return kernels::apply(Reordered(), {rows, order, back});
 }
 
 Tensor experts_of_rows(const Tensor& received, const Tensor& rows, bool free_rows) {

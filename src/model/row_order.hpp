@@ -12,11 +12,8 @@ namespace tessera::model {
 /// tokens [T, dim] -> rows [R, dim] of choices.
 at::Tensor rows_of_choices(const at::Tensor& tokens, const SentRows& rows);
 
-/// scores [T, K] -> [R] of the same choices.
-at::Tensor scores_of_choices(const at::Tensor& scores, const SentRows& rows);
-
-/// rows[order], for a permutation.
-at::Tensor reordered(const at::Tensor& rows, const at::Tensor& order);
+/// rows[order]; gradients come from gradient[back], which undoes `order` for rows that count.
+at::Tensor reordered(const at::Tensor& rows, const at::Tensor& order, const at::Tensor& back);
 
 /// received [ranks, experts]: rows of each rank for each expert, lying rank by rank -> the expert
 /// of each of `rows`, which these are. `free_rows`: the rest of each rank's rows are free, and have

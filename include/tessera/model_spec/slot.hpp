@@ -15,7 +15,8 @@ namespace tessera::model {
 /// In a mixture of experts, with K experts a token: m [T', dim] what goes to the experts, between
 ///   dispatch and combine their rows · scores [T', K] · route [T', K] int64 chosen experts, between
 ///   dispatch and combine the place of each choice's row · sent [experts] and received [ranks,
-///   experts here] int64 rows, in host memory · balance: see balance_loss.hpp.
+///   experts here] int64 rows, see TokenExchange · order [rows] int64 in which rows of several
+///   ranks lie expert by expert · balance: see balance_loss.hpp.
 enum class Slot : std::uint8_t {
   tokens,
   x,
@@ -29,12 +30,14 @@ enum class Slot : std::uint8_t {
   route,
   sent,
   received,
+  order,
   balance
 };
-inline constexpr std::size_t kSlots = 13;
+inline constexpr std::size_t kSlots = 14;
 inline constexpr std::array<Slot, kSlots> kSlotList{
-    Slot::tokens, Slot::x,      Slot::h,     Slot::q,    Slot::k,        Slot::v,      Slot::logits,
-    Slot::m,      Slot::scores, Slot::route, Slot::sent, Slot::received, Slot::balance};
+    Slot::tokens, Slot::x,        Slot::h,     Slot::q,      Slot::k,
+    Slot::v,      Slot::logits,   Slot::m,     Slot::scores, Slot::route,
+    Slot::sent,   Slot::received, Slot::order, Slot::balance};
 std::string_view name_of(Slot slot) noexcept;
 
 }  // namespace tessera::model
