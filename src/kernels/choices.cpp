@@ -36,8 +36,8 @@ struct SumOfChoices final : Operation {
   std::int64_t rows_ = 0;
 };
 
-/// Rows at `places` among `count`. Others are 0, unless there are as many places. Places may be the
-/// same, as in a step that is computed again: then rows may be any.
+/// Rows at `places` among `count`. Others are 0, unless there are as many places. Where rows did
+/// not fit, choices share places. Values do not matter then: the step is computed again.
 Tensor spread(const Tensor& rows, const Tensor& places, std::int64_t count) {
   if (count > places.size(0))
     return at::zeros({count, rows.size(1)}, rows.options()).index_copy_(0, places, rows);

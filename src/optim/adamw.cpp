@@ -23,8 +23,8 @@ std::uint64_t rounding_key(std::uint64_t seed, const std::string& fqn, std::int6
   return block[0] | std::uint64_t{block[1]} << 32;
 }
 
-/// Can one sweep take both? Random bits have a key of each parameter.
-bool join(const ParamState& before, const ParamState& next) {
+/// Does `next` follow `before` in memory, with the same scalars?
+bool continues(const ParamState& before, const ParamState& next) {
   using kernels::follows;
   return before.weight_decay == next.weight_decay && before.lr_scale == next.lr_scale &&
          follows(before.param, next.param) && follows(before.grad, next.grad) &&
@@ -41,7 +41,7 @@ AdamW::AdamW(const AdamWOptions& options) : options_(options) {
           options.eps);
 }
 
-void AdamW::step(std::span<ParamState> params, double lr, std::int64_t t,
+void AdamW::step(std::span<const ParamState> params, double lr, std::int64_t t,
                  double clip_coefficient) const {
   const auto count = static_cast<double>(t);
   kernels::AdamWScalars scalars{.beta1 = options_.beta1,
@@ -50,24 +50,23 @@ void AdamW::step(std::span<ParamState> params, double lr, std::int64_t t,
                                 .bias_correction1 = 1.0 - std::pow(options_.beta1, count),
                                 .bias_correction2 = 1.0 - std::pow(options_.beta2, count),
                                 .gradient_scale = clip_coefficient};
-  for (std::size_t i = 0; i < params.size(); ++i) {
-    const ParamState& p = params[i];
+  // Random bits have a key of each parameter.
+  const auto joins = [this](const ParamState& before, const ParamState& next) {
+    return !rounds_at_random(before) && !rounds_at_random(next) && continues(before, next);
+  };
+  kernels::for_lines(params, joins, [&](std::span<const ParamState> line) {
+    const ParamState& p = line.front();
     scalars.lr = lr * p.lr_scale;
     scalars.weight_decay = p.weight_decay;
-    if (rounds_at_random(p)) {
-      const kernels::StochasticRounding rounding{rounding_key(*options_.rounding_seed, p.fqn, t),
-                                                 p.whole, p.box};
-      kernels::adamw_sweep(p.param, p.grad, p.exp_avg, p.exp_avg_sq, scalars, p.compute_copy,
-                           &rounding);
-      continue;
-    }
-    std::int64_t count = p.param.numel();
-    for (; i + 1 < params.size() && join(params[i], params[i + 1]); ++i)
-      count += params[i + 1].param.numel();
-    const auto line = [count](const at::Tensor& first) { return kernels::line_from(first, count); };
-    kernels::adamw_sweep(line(p.param), line(p.grad), line(p.exp_avg), line(p.exp_avg_sq), scalars,
-                         line(p.compute_copy));
-  }
+    kernels::StochasticRounding rounding;
+    const bool rounds = rounds_at_random(p);
+    if (rounds) rounding = {rounding_key(*options_.rounding_seed, p.fqn, t), p.whole, p.box};
+    std::int64_t elements = 0;
+    for (const ParamState& each : line) elements += each.param.numel();
+    const auto all = [elements](const at::Tensor& of) { return kernels::line_from(of, elements); };
+    kernels::adamw_sweep(all(p.param), all(p.grad), all(p.exp_avg), all(p.exp_avg_sq), scalars,
+                         all(p.compute_copy), rounds ? &rounding : nullptr);
+  });
 }
 
 bool AdamW::rounds_at_random(const ParamState& state) const {

@@ -28,20 +28,12 @@ std::string find_nonfinite(const Params& params, comm::Communicator& control) {
   return "the sum of squares alone: it overflows";
 }
 
-/// Gradients that count, those that lie one after the other in memory as one.
-std::vector<at::Tensor> lines_of(const Params& params) {
-  std::vector<at::Tensor> lines;
-  at::Tensor before;
-  for (const ShardedParam* param : params) {
-    const at::Tensor& gradient = param->gradient;
-    if (!param->place.counted() || gradient.numel() == 0) continue;
-    if (before.defined() && kernels::follows(before, gradient))
-      lines.back() = kernels::line_from(lines.back(), lines.back().numel() + gradient.numel());
-    else
-      lines.push_back(gradient);
-    before = gradient;
-  }
-  return lines;
+/// Those that count and are not empty.
+std::vector<at::Tensor> gradients_of(const Params& params) {
+  std::vector<at::Tensor> gradients;
+  for (const ShardedParam* param : params)
+    if (param->place.counted() && param->gradient.numel() > 0) gradients.push_back(param->gradient);
+  return gradients;
 }
 
 }  // namespace
@@ -50,10 +42,15 @@ SquaredGradients::SquaredGradients(Params trained, bool exact)
     : trained_(std::move(trained)), exact_(exact) {
   const at::NoGradGuard no_grad;
   std::vector<at::Tensor> sums;
-  for (const at::Tensor& line : lines_of(trained_)) {
-    sums.push_back(exact ? kernels::exact_squares(line) : kernels::block_squares(line));
-    sizes_.push_back(sums.back().numel());
-  }
+  const std::vector<at::Tensor> gradients = gradients_of(trained_);
+  const auto square = exact ? &kernels::exact_squares : &kernels::block_squares;
+  kernels::for_lines(std::span(gradients), &kernels::follows,
+                     [&](std::span<const at::Tensor> line) {
+                       std::int64_t elements = 0;
+                       for (const at::Tensor& each : line) elements += each.numel();
+                       sums.push_back(square(kernels::line_from(line.front(), elements)));
+                       sizes_.push_back(sums.back().numel());
+                     });
   if (!sums.empty()) sums_ = kernels::HostCopy(at::cat(sums));
 }
 

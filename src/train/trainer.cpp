@@ -136,9 +136,7 @@ StepOutcome Trainer::apply(const Vote& vote) {
 
 parallel::MemoryKinds Trainer::known_memory() const {
   parallel::MemoryKinds kinds = stages_.memory();
-  for (const optim::ParamState& state : weights_.states())
-    kinds.moments +=
-        parallel::bytes_on(device_, state.exp_avg) + parallel::bytes_on(device_, state.exp_avg_sq);
+  kinds.moments += weights_.moment_bytes(device_);
   return kinds;
 }
 

@@ -67,4 +67,15 @@ void WeightUpdate::apply(double lr, double norm, std::int64_t t) {
   for (parallel::ShardGroup* group : groups_) group->kept_copy().mark_current();
 }
 
+std::int64_t WeightUpdate::moment_bytes(at::Device device) const {
+  std::int64_t bytes = 0;
+  auto state = states_.begin();
+  for (const parallel::ShardGroup* group : groups_) {  // whose parameters share the memory
+    bytes +=
+        parallel::bytes_on(device, state->exp_avg) + parallel::bytes_on(device, state->exp_avg_sq);
+    state += std::ssize(group->params());
+  }
+  return bytes;
+}
+
 }  // namespace tessera::train

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// One sweep of AdamW over one parameter (Loshchilov and Hutter 2019, arXiv:1711.05101), with
-// PyTorch's order of operations.
+// One sweep of AdamW over elements of the same scalars (Loshchilov and Hutter 2019,
+// arXiv:1711.05101), with PyTorch's order of operations.
 #pragma once
 
 #include "tessera/kernels/tensor.hpp"

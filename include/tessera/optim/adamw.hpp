@@ -48,7 +48,7 @@ class AdamW {
   /// Update number `t`, from 1 (the t of the bias correction), of every parameter with learning
   /// rate lr * lr_scale; gradients are read times clip_coefficient and left as they are. An empty
   /// shard is skipped. Random bits are those of the seed, `t`, and the parameter's name.
-  void step(std::span<ParamState> params, double lr, std::int64_t t,
+  void step(std::span<const ParamState> params, double lr, std::int64_t t,
             double clip_coefficient = 1.0) const;
 
   const AdamWOptions& options() const { return options_; }

@@ -38,7 +38,8 @@ class SquaredGradients {
 
   Params trained_;
   bool exact_;
-  std::vector<std::int64_t> sizes_;  ///< of each counted parameter's part of `sums_`
+  std::vector<std::int64_t>
+      sizes_;  ///< parts of `sums_`, each of gradients that lie one after the other
   kernels::HostCopy sums_;
 };
 

@@ -25,6 +25,8 @@ class WeightUpdate {
   /// Of the trained parameters, in the order of Stages::trained_params().
   std::vector<optim::ParamState>& states() { return states_; }
   const std::vector<optim::ParamState>& states() const { return states_; }
+  /// Of both moments.
+  std::int64_t moment_bytes(at::Device device) const;
 
  private:
   const plan::OptimizerPlan& plan_;

@@ -201,14 +201,12 @@ TEST_F(Policy, MemoryIsCountedByKind) {
   job_.parallelism.fsdp_reshard_after_forward = "never";
   job_.parallelism.fsdp_gradient_accumulation = "unsharded";
   train::Trainer& t = trainer();
-  std::int64_t shards = 0, moments = 0, gathered = 0;
+  std::int64_t shards = 0, gathered = 0;
   for (const parallel::ShardGroup* group : t.stages().groups()) {
     shards += static_cast<std::int64_t>(group->flat_master().nbytes());
     gathered += group->gathered_bytes();
   }
-  const std::int64_t accumulators = world().size() * shards;
-  for (const auto& state : t.optimizer_states())
-    moments += 2 * static_cast<std::int64_t>(state.exp_avg.nbytes());
+  const std::int64_t accumulators = world().size() * shards, moments = 2 * shards;
   const parallel::MemoryKinds before = t.known_memory();
   EXPECT_EQ(before.weights, shards);
   EXPECT_EQ(before.gradients, shards);

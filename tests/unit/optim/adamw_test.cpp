@@ -105,6 +105,7 @@ TEST(AdamW, HasTheSameBitsForNeighboursAsForEach) {
     EXPECT_TRUE(at::equal(together[i].exp_avg_sq, apart[i][0].exp_avg_sq)) << i;
   }
   EXPECT_TRUE(at::equal(memory.param.narrow(0, 170, 10), gap));
+  EXPECT_TRUE(at::equal(memory.exp_avg.narrow(0, 220, 10), at::zeros({10})));
 }
 
 TEST(AdamW, ScalesTheRateAndSkipsEmptyShards) {
