@@ -7,25 +7,33 @@ namespace {
 /// Columns of matrices that kernels::grouped_mm() multiplies in one kernel.
 constexpr std::int64_t kColumns = 8;
 
-/// Why the host must know how many tokens each expert of a mixture gets.
-std::string counts_on_host(const JobPlan& plan) {
+std::string obstacle_of_experts(const JobPlan& plan) {
   const model::DecoderShape& shape = plan.model.shape;
   if (!shape.mixture) return "";
-  if (plan.layout.expert_degree() > 1 && !plan.fixes_rows())
-    return "the host sends tokens to other ranks' experts; with "
-           "parallelism.expert_parallel_capacity_factor it need not";
   const int parts = plan.layout.experts_cut_by_tp() ? plan.layout.degree(mesh::Axis::tp) : 1;
-  if (plan.precision.compute != DType::bf16)
-    return "the host multiplies expert by expert (training.mixed_precision_param)";
-  if (shape.dim % kColumns != 0 || shape.mixture->hidden / parts % kColumns != 0)
-    return "the host multiplies expert by expert, whose widths are no multiples of 8";
-  return "";
+  return experts_obstacle({plan.precision.compute, shape.dim, shape.mixture->hidden / parts,
+                           plan.layout.expert_degree() > 1 && !plan.fixes_rows()});
 }
 
 }  // namespace
 
+std::string experts_obstacle(const ExpertProducts& products) {
+  if (products.counted_rows)
+    return "the host sends tokens to other ranks' experts; with "
+           "parallelism.expert_parallel_capacity_factor it need not";
+  if (products.type != DType::bf16)
+    return "the host multiplies expert by expert (training.mixed_precision_param)";
+  if (products.dim % kColumns != 0 || products.hidden % kColumns != 0)
+    return "the host multiplies expert by expert, whose widths are no multiples of 8";
+  return "";
+}
+
 std::string graph_obstacle(const JobPlan& plan) {
-  if (std::string why = counts_on_host(plan); !why.empty()) return why;
+  if (std::string why = obstacle_of_experts(plan); !why.empty()) return why;
+  return obstacle_beside_experts(plan);
+}
+
+std::string obstacle_beside_experts(const JobPlan& plan) {
   if (plan.batch().documents) return "each batch has documents of other lengths";
   if (plan.sharding.offload)
     return "the host has a part of the weights (training.enable_cpu_offload)";

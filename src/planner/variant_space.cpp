@@ -282,6 +282,7 @@ Workload VariantSpace::without_lists(const Variant& v) const {
   out.async_tp = v[Knob::async_tp] == 1 && can_overlap_chunks();
   if (v[Knob::precision] == 1)
     out.precision = work_.precision == Precision::f32 ? Precision::bf16 : Precision::f32;
+  out.graphs = graphs_of(out);
   if (keeps_batch(v)) return out;
   Pipeline& to = out.pipeline;
   const Pipeline* from = pipeline_of(v[Knob::pp], v[Knob::schedule]);

@@ -136,6 +136,15 @@ double Workload::expert_rows() const {
 
 double element_bytes(Precision precision) { return precision == Precision::f32 ? 4 : 2; }
 
+Graphs graphs_of(const Workload& work) {
+  if (!work.wants_graphs) return Graphs::none;
+  if (!work.model.mixture) return Graphs::full;
+  const plan::ExpertProducts products{work.precision == Precision::f32 ? DType::f32 : DType::bf16,
+                                      work.model.dim, work.model.mixture->hidden / work.etp,
+                                      work.ep > 1 && work.expert_capacity == 0};
+  return plan::experts_obstacle(products).empty() ? Graphs::full : Graphs::none;
+}
+
 Workload workload_of(const plan::JobPlan& plan, const Stack& stack) {
   Workload work;
   work.model = architecture_of(plan.model.shape);
@@ -147,8 +156,9 @@ Workload workload_of(const plan::JobPlan& plan, const Stack& stack) {
   set_recompute(plan.recompute, work);
   work.expert_capacity = plan.expert_capacity;
   work.offload = plan.recompute.offload && stack.offload;
-  if (stack.graphs && plan.device.graphs && plan::graph_obstacle(plan).empty())
-    work.graphs = Graphs::full;
+  const bool graphs = stack.graphs && plan.device.graphs;
+  work.wants_graphs = graphs && plan::obstacle_beside_experts(plan).empty();
+  if (graphs && plan::graph_obstacle(plan).empty()) work.graphs = Graphs::full;
   work.precision = plan.precision.compute == DType::bf16 ? Precision::bf16 : Precision::f32;
   if (plan.linears.rounds()) work.precision = Precision::fp8_torchao;
   if (plan.linears.gathers_bytes)

@@ -101,6 +101,7 @@ struct Workload {
   bool fused_grouped = false;          ///< SwiGLU of experts in the epilogue of their product
   Dispatcher dispatcher = Dispatcher::alltoall;
   double expert_capacity = 0;  ///< see plan::rows_for_each_rank(); 0 = none
+  bool wants_graphs = false;   ///< of a job: steps are graphs if experts allow it
   Graphs graphs = Graphs::none;
 
   int data_parallel() const { return gpus / (tp * pipeline.ranks() * cp); }
@@ -114,6 +115,9 @@ struct Workload {
     return static_cast<double>(microbatch * seq) * pipeline.microbatches_a_step() * data_parallel();
   }
 };
+
+/// Of a variant of a job.
+Graphs graphs_of(const Workload& work);
 
 /// Of a job on the ranks of its plan, as `stack` would run it. Throws Error(usage) where the plan
 /// leaves stages to be timed first (pipeline_parallel_split = "measured").
