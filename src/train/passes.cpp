@@ -143,7 +143,7 @@ bool Passes::capture(const Batch& batch, const plan::MicrobatchPlan& microbatche
           [&] { captured.token_losses = issue(captured.batch, microbatches, scale); })))
     return false;
   captured_ = std::move(captured);
-  if (!std::exchange(announced_, true) && mesh_.rank().value() == 0)
+  if (mesh_.rank().value() == 0)
     log::info("compile.enable: forward and backward of a step are a CUDA graph from now on");
   return true;
 }

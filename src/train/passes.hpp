@@ -74,7 +74,6 @@ class Passes {
   ExchangeAttempts attempts_;            ///< then
   bool wanted_;
   bool told_ = false;            ///< that a step is issued call by call
-  bool announced_ = false;       ///< that steps are graphs
   std::optional<double> scale_;  ///< of the step before, if it was issued call by call
   int copies_freed_ = 0;         ///< how often, when a graph was last captured or launched
   std::optional<Captured> captured_;

@@ -42,6 +42,7 @@ cat >"$work/mixture.json" <<J
 J
 mixture="--model.hf_config $work/mixture.json"
 same 2 mixture $mixture --training.mixed_precision_param bfloat16
+same 2 capacity $mixture --training.mixed_precision_param bfloat16 --parallelism.expert_parallel_degree 2 --parallelism.expert_parallel_capacity_factor 2
 same 2 tensor --parallelism.tensor_parallel_degree 2 --parallelism.enable_async_tensor_parallel --activation_checkpoint.mode full
 
 check "waits of graphs" "$(graphs_waited tensor-graphs)" yes
@@ -64,7 +65,7 @@ none mixture-odd 1 "the host multiplies expert by expert, whose widths are no mu
   --training.mixed_precision_param bfloat16
 check "on an older GPU" "$(TESSERA_SIM_CAPABILITY=80 on device 1 mixture-80 --compile.enable $mixture --training.mixed_precision_param bfloat16)" 0
 check "the reason" "$(said mixture-80)" "$no this GPU multiplies expert by expert"
-none experts 2 "the host sends tokens to other ranks' experts (parallelism.expert_parallel_degree)" $mixture \
+none experts 2 "the host sends tokens to other ranks' experts; with parallelism.expert_parallel_capacity_factor it need not" $mixture \
   --training.mixed_precision_param bfloat16 --parallelism.expert_parallel_degree 2
 none checked 2 "debug.check_collectives looks at each call" --debug.check_collectives
 none staged 2 "communication goes through the host (comm.backend)" --comm.backend mpi

@@ -2,17 +2,32 @@
 // Rows of a fixed number for experts: the same training, whatever the capacity.
 #include <gtest/gtest.h>
 
+#include <cmath>
+
+#include "device_values.hpp"
 #include "mpi/comm/mpi_main.hpp"
 #include "mpi/train/gradient_case.hpp"
 
 namespace tessera::test {
 namespace {
 
-/// Free rows are a part of no sum.
+/// The same bits, but where sums of biases' gradients may take another order.
+void expect_same(const std::vector<double>& found, const std::vector<double>& wanted,
+                 const GradientCase& row) {
+  ASSERT_EQ(found.size(), wanted.size());
+  const double apart = row.family == "gpt_oss" ? 1e-12 : 0;
+  for (std::size_t i = 0; i < found.size(); ++i) {
+    if (found[i] == wanted[i]) continue;
+    EXPECT_NEAR(found[i], wanted[i], apart * std::abs(wanted[i])) << row.name() << ", " << i;
+  }
+}
+
+/// Free rows are a part of no sum. Device memory travels over NCCL, and over MPI where all fit.
 TEST(Gradient, CapacitiesChangeNoBit) {
   if (world().size() == 1) return;
+  const bool few = world().size() <= (on_device() ? 2 : 4);  // ranks: others take longer
   for (const std::string family : {"deepseek_v3", "gpt_oss", "mixtral"}) {
-    if (world().size() > 4 && family == "mixtral") continue;
+    if (!few && family != "deepseek_v3") continue;
     GradientCase row;
     row.family = family;
     row.pp = world().size() >= 4 ? 2 : 1;
@@ -23,14 +38,18 @@ TEST(Gradient, CapacitiesChangeNoBit) {
     row.recompute = "full";
     row.accumulation = 2;
     for (const char* rounded : {"", "float8", "mx"}) {
-      if (rounded[0] != 0 && (family != "deepseek_v3" || world().size() > 4)) continue;
+      if (rounded[0] != 0 && (family != "deepseek_v3" || !few)) continue;
       row.experts = rounded;
       row.capacity = 0;
       const std::vector<double> without = three_steps(world(), row);
       for (const double capacity : {1.0, 4.0}) {
         row.capacity = capacity;
-        EXPECT_EQ(three_steps(world(), row), without) << row.name();
+        expect_same(three_steps(world(), row), without, row);
       }
+      if (!on_device() || rounded[0] != 0) continue;
+      row.over_nccl = false;
+      expect_same(three_steps(world(), row), without, row);
+      row.over_nccl = true;
     }
   }
 }

@@ -120,7 +120,8 @@ double compare_steps(comm::World& world, const GradientCase& row);
 /// The losses, norms and loads of three optimizer steps on the mesh, and the biases of this rank's
 /// stages. Collective over `world`.
 std::vector<double> three_steps(comm::World& world, const GradientCase& row);
-/// Experts that get a fixed number of rows: as many as fit, and fewer.
+/// Rows of the matrix whose ranks share experts, which get a fixed number of rows: as many as fit,
+/// and fewer.
 std::vector<GradientCase> capacity_cases(int world);
 /// Context parallelism: both rotations and both ways to deal positions, documents, few key-value
 /// heads, pipelines that are cut beside attention; documents on one rank, too.

@@ -256,7 +256,7 @@ TEST(Matrix, DISABLED_EveryFactorisation) {
   std::vector<GradientCase> rows = all_cases(world().size());
   for (auto& more : {rounded_cases(world().size()), blockwise_cases(world().size()),
                      gathered_bytes_cases(world().size()), rounded_experts_cases(world().size()),
-                     rounded_copies_cases(world().size())})
+                     rounded_copies_cases(world().size()), capacity_cases(world().size())})
     std::ranges::copy(more, std::back_inserter(rows));
   std::erase_if(
       rows, [&](const GradientCase& row) { return row.name().find(named) == std::string::npos; });

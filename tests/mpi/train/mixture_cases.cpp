@@ -90,7 +90,7 @@ std::vector<GradientCase> mixture_cases(int world) {
 
 std::vector<GradientCase> capacity_cases(int world) {
   std::vector<GradientCase> rows;
-  for (const GradientCase& row : mixture_cases(world))
+  for (const GradientCase& row : all_cases(world))
     for (const double capacity : {1.0, 4.0}) {
       if (row.ep == 1) continue;
       rows.push_back(row);
