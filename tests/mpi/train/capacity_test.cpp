@@ -28,14 +28,8 @@ TEST(Gradient, CapacitiesChangeNoBit) {
   const bool few = world().size() <= (on_device() ? 2 : 4);  // ranks: others take longer
   for (const std::string family : {"deepseek_v3", "gpt_oss", "mixtral"}) {
     if (!few && family != "deepseek_v3") continue;
-    GradientCase row;
-    row.family = family;
-    row.pp = world().size() >= 4 ? 2 : 1;
-    row.tp = world().size() >= 8 ? 2 : 1;
-    row.dp = world().size() / row.pp / row.tp;
-    row.ep = row.dp * row.tp;
+    GradientCase row = mixture_case(world().size(), family);
     if (row.pp > 1) row.schedule = "ZBH1";
-    row.recompute = "full";
     row.accumulation = 2;
     for (const char* rounded : {"", "float8", "mx"}) {
       if (rounded[0] != 0 && (family != "deepseek_v3" || !few)) continue;

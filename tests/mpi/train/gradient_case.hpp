@@ -113,6 +113,9 @@ std::vector<GradientCase> recompute_cases(int world);
 /// Mixtures of experts and the families of attention, over every axis; experts shared out over ep,
 /// each cut over tp.
 std::vector<GradientCase> mixture_cases(int world);
+/// One family on pp x dp x tp as `world` allows, with experts over all ranks of a stage,
+/// recomputed.
+GradientCase mixture_case(int world, const std::string& family);
 
 /// Losses, experts' loads and their biases of three optimizer steps, mesh against one rank: the
 /// largest relative difference. Collective over `world`.

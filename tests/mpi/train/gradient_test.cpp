@@ -196,13 +196,7 @@ TEST(Gradient, ExpertsWithACapacity) {
 /// Loads are counted once, whatever is recomputed or pipelined, and biases follow them.
 TEST(Gradient, MixturesOverThreeSteps) {
   for (const char* family : {"deepseek_v3", "qwen3_moe", "gpt_oss"}) {
-    GradientCase row;
-    row.family = family;
-    row.pp = world().size() >= 4 ? 2 : 1;
-    row.tp = world().size() >= 8 ? 2 : 1;
-    row.dp = world().size() / row.pp / row.tp;
-    row.ep = row.dp * row.tp;
-    row.recompute = "full";
+    const GradientCase row = mixture_case(world().size(), family);
     EXPECT_LE(compare_steps(world(), row), 1e-9) << row.name();
   }
 }

@@ -88,6 +88,17 @@ std::vector<GradientCase> mixture_cases(int world) {
   return rows;
 }
 
+GradientCase mixture_case(int world, const std::string& family) {
+  GradientCase row;
+  row.family = family;
+  row.pp = world >= 4 ? 2 : 1;
+  row.tp = world >= 8 ? 2 : 1;
+  row.dp = world / row.pp / row.tp;
+  row.ep = row.dp * row.tp;
+  row.recompute = "full";
+  return row;
+}
+
 std::vector<GradientCase> capacity_cases(int world) {
   std::vector<GradientCase> rows;
   for (const GradientCase& row : all_cases(world))
