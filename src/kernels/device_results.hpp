@@ -111,14 +111,15 @@ inline at::Tensor choice_sums(const at::Tensor& rows, const at::Tensor& places) 
   return at::empty({places.size(0), rows.size(1)}, rows.options());
 }
 
-/// Of `count` rows, zeros where no choice may have one, and of weights where they are defined.
+/// Of `count` rows, zeros where some may have no choice, and of weights where they are defined.
 inline std::pair<at::Tensor, at::Tensor> choice_gradients(const at::Tensor& gradient,
                                                           std::int64_t count,
                                                           const at::Tensor& places,
-                                                          const at::Tensor& weights) {
+                                                          const at::Tensor& weights,
+                                                          Absent absent) {
   const std::array<std::int64_t, 2> size{count, gradient.size(1)};
-  return {count == places.numel() ? at::empty(size, gradient.options())
-                                  : at::zeros(size, gradient.options()),
+  const bool all = absent == Absent::none && count == places.numel();
+  return {all ? at::empty(size, gradient.options()) : at::zeros(size, gradient.options()),
           weights.defined() ? at::empty_like(weights) : at::Tensor()};
 }
 

@@ -56,12 +56,12 @@ const Backend shape_table{
                     std::int64_t) { return device::embedding_rows(table, tokens); },
     .embedding_backward = [](const at::Tensor& gradient, const SortedTokens&,
                              VocabularyRows of) { return device::table_gradient(gradient, of); },
-    .sum_of_choices = [](const at::Tensor& rows, const at::Tensor& places,
-                         const at::Tensor&) { return device::choice_sums(rows, places); },
+    .sum_of_choices = [](const at::Tensor& rows, const at::Tensor& places, const at::Tensor&,
+                         Absent) { return device::choice_sums(rows, places); },
     .sum_of_choices_backward =
         [](const at::Tensor& gradient, const at::Tensor&, std::int64_t count,
-           const at::Tensor& places, const at::Tensor& weights) {
-          return device::choice_gradients(gradient, count, places, weights);
+           const at::Tensor& places, const at::Tensor& weights, Absent absent) {
+          return device::choice_gradients(gradient, count, places, weights, absent);
         },
     .attends_in_bands = &device::attends_in_bands,
     .attention_part = &device::attention_part,

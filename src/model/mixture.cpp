@@ -11,6 +11,7 @@
 #include "tessera/kernels/swiglu.hpp"
 #include "tessera/model/balance_loss.hpp"
 #include "tessera/model/routing.hpp"
+#include "tokens_once.hpp"
 
 namespace tessera::model {
 namespace {
@@ -90,20 +91,20 @@ CellFunction CellMaker::router(int mixture) const {
 }
 
 CellFunction CellMaker::dispatch() const {
-  const RoutingRule& rule = shape_.mixture->routing;
-  return [experts = rule.experts, even = rule.forced_even, before = rule.before_experts](
-             Flow& flow, const CellContext& context) {
+  return [rule = shape_.mixture->routing](Flow& flow, const CellContext& context) {
+    const TokenExchange& exchange = *context.exchange;
+    if (exchange.sends_once()) return send_tokens_once(flow, context, rule);
     const Tensor chosen = flow.take(Slot::route).flatten();
     const Tensor order = chosen.argsort(/*stable=*/true, 0, false);
-    const TokenExchange& exchange = *context.exchange;
-    const Tensor sent = host_counts(exchange, flow[Slot::m]) ? counts_on_host(chosen, experts, even)
-                                                             : count_choices(chosen, experts);
+    const Tensor sent = host_counts(exchange, flow[Slot::m])
+                            ? counts_on_host(chosen, rule.experts, rule.forced_even)
+                            : count_choices(chosen, rule.experts);
     const Tensor& scores_of_tokens = flow[Slot::scores];
     const SentRows sends =
         exchange.spaced({order, kernels::undoing(order).view(scores_of_tokens.sizes())}, sent);
     const Tensor received = exchange.counts(sent, sends.order.size(0));
     Tensor rows = rows_of_choices(flow.take(Slot::m), sends);
-    if (before) {
+    if (rule.before_experts) {
       const Tensor scores =
           reordered(scores_of_tokens.flatten(), sends.order, sends.places.flatten()).unsqueeze(1);
       rows = (rows.to(scores.scalar_type()) * scores).to(rows.scalar_type());
@@ -143,6 +144,7 @@ CellFunction CellMaker::experts() const {
 
 CellFunction CellMaker::combine() const {
   return [before = shape_.mixture->routing.before_experts](Flow& flow, const CellContext& context) {
+    if (context.exchange->sends_once()) return return_sums(flow, context, before);
     const Tensor sent = flow.take(Slot::sent), received = flow.take(Slot::received);
     Tensor rows = flow.take(Slot::m);
     if (const Tensor by_expert = flow.take(Slot::order); by_expert.defined())

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "row_order.hpp"
 
-#include "tessera/kernels/choices.hpp"
 #include "tessera/kernels/operation.hpp"
 
 namespace tessera::model {
@@ -11,15 +10,20 @@ using at::Tensor;
 using kernels::Kept;
 
 /// Of tokens, SentRows::order and SentRows::places.
-struct RowsOfChoices final : kernels::Operation {
+class RowsOfChoices final : public kernels::Operation {
+ public:
+  explicit RowsOfChoices(kernels::Absent absent) : absent_(absent) {}
   std::vector<Tensor> forward(Kept& kept, std::span<const Tensor> inputs) override {
     const Tensor &rows = inputs[0], &order = inputs[1], &places = inputs[2];
     kept.save({places});
     return {rows.index_select(0, order.div(places.size(1), "floor"))};
   }
   std::vector<Tensor> backward(Kept& kept, std::vector<Tensor> gradients) override {
-    return {kernels::sum_of_choices(gradients[0], kept.saved()[0], {}), {}, {}};
+    return {kernels::sum_of_choices(gradients[0], kept.saved()[0], {}, absent_), {}, {}};
   }
+
+ private:
+  kernels::Absent absent_;
 };
 
 /// Of rows, order and the way back.
@@ -35,8 +39,8 @@ struct Reordered final : kernels::Operation {
 
 }  // namespace
 
-Tensor rows_of_choices(const Tensor& tokens, const SentRows& rows) {
-  return kernels::apply(RowsOfChoices(), {tokens, rows.order, rows.places});
+Tensor rows_of_choices(const Tensor& tokens, const SentRows& rows, kernels::Absent absent) {
+  return kernels::apply(RowsOfChoices(absent), {tokens, rows.order, rows.places});
 }
 
 Tensor reordered(const Tensor& rows, const Tensor& order, const Tensor& back) {

@@ -5,12 +5,14 @@
 
 #include "tessera/kernels/tensor.hpp"
 
+#include "tessera/kernels/choices.hpp"
 #include "tessera/model/token_exchange.hpp"
 
 namespace tessera::model {
 
-/// tokens [T, dim] -> rows [R, dim] of choices.
-at::Tensor rows_of_choices(const at::Tensor& tokens, const SentRows& rows);
+/// tokens [T, dim] -> rows [R, dim] of choices. `absent`: some have no row.
+at::Tensor rows_of_choices(const at::Tensor& tokens, const SentRows& rows,
+                           kernels::Absent absent = kernels::Absent::none);
 
 /// rows[order]; gradients come from gradient[back], which undoes `order` for rows that count.
 at::Tensor reordered(const at::Tensor& rows, const at::Tensor& order, const at::Tensor& back);

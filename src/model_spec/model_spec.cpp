@@ -8,8 +8,8 @@ namespace tessera::model {
 
 std::string_view name_of(Slot slot) noexcept {
   constexpr std::array<std::string_view, kSlots> names{
-      "tokens", "x",      "h",     "q",    "k",        "v",     "logits",
-      "m",      "scores", "route", "sent", "received", "order", "balance"};
+      "tokens", "x",     "h",    "q",        "k",     "v",    "logits", "m",
+      "scores", "route", "sent", "received", "order", "home", "balance"};
   return names[static_cast<std::size_t>(slot)];
 }
 

@@ -3,7 +3,6 @@
 
 #include "tessera/kernels/operation.hpp"
 #include "tessera/parallel/tensor_buffer.hpp"
-#include "tessera/plan/expert_capacity.hpp"
 
 namespace tessera::parallel {
 
@@ -53,9 +52,20 @@ class Exchange final : public kernels::Operation {
 
 }  // namespace
 
-ExpertExchange::ExpertExchange(comm::Communicator& ep, double capacity, at::Device device)
-    : ep_(ep), capacity_(capacity) {
-  if (capacity_ > 0) overflows_ = at::zeros({1}, at::TensorOptions(at::kLong).device(device));
+ExpertExchange::ExpertExchange(comm::Communicator& ep, const plan::ExpertRows& rows,
+                               at::Device device)
+    : ep_(ep), rows_(rows) {
+  if (rows_.capacity > 0) overflows_ = at::zeros({1}, at::TensorOptions(at::kLong).device(device));
+}
+
+model::FixedRows ExpertExchange::fixed_rows(const model::ChoiceCounts& of) const {
+  const plan::ExpertChoices choices{of.tokens, of.top_k, of.experts, ranks()};
+  return {plan::rows_for_each_rank(rows_.capacity, choices),
+          plan::tokens_for_each_rank(rows_.capacity, choices)};
+}
+
+void ExpertExchange::expect_fit(const Tensor& counts, std::int64_t most) const {
+  overflows_.add_(counts.gt(most).sum());
 }
 
 /// The rows for each rank begin at a multiple of a fixed number. Where it is too small, some get
@@ -64,11 +74,11 @@ model::SentRows ExpertExchange::spaced(model::SentRows sorted, const Tensor& sen
   if (!fixed_) return sorted;
   const at::NoGradGuard no_grad;
   const std::int64_t ranks = ep_.size(), choices = sorted.order.size(0);
-  const std::int64_t rows = plan::rows_for_each_rank(
-      capacity_, {sorted.places.size(0), sorted.places.size(1), sent.size(0), ranks});
+  const std::int64_t rows =
+      fixed_rows({sorted.places.size(0), sorted.places.size(1), sent.size(0)}).choices;
   const Tensor counts = sent.view({ranks, -1}).sum(1), ends = counts.cumsum(0),
                begins = ends - counts;
-  overflows_.add_(counts.gt(rows).sum());
+  expect_fit(counts, rows);
   const auto numbers = counts.options();
   const Tensor row = at::arange(choices, numbers),
                rank = at::searchsorted(ends, row, /*out_int32=*/false, /*right=*/true);

@@ -19,7 +19,7 @@ Stage::Stage(const model::Model& model, Range cells, mesh::DeviceMesh& mesh,
       mesh_(mesh),
       options_(options),
       weights_(model, cells, mesh, options, tied),
-      experts_(model, cells, mesh, options.sharding.device, options.expert_capacity),
+      experts_(model, cells, mesh, options.sharding.device, options.expert_rows),
       reducer_(reducer),
       recompute_(options.recompute, options.sharding.device),
       rounded_(options.linears, mesh) {

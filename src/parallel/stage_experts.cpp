@@ -7,9 +7,9 @@
 namespace tessera::parallel {
 
 StageExperts::StageExperts(const model::ModelSpec& model, Range cells, mesh::DeviceMesh& mesh,
-                           at::Device device, double capacity)
+                           at::Device device, const plan::ExpertRows& rows)
     : model_(model), mesh_(mesh) {
-  if (mesh.layout().expert_degree() > 1) exchange_.emplace(mesh.experts(), capacity, device);
+  if (mesh.layout().expert_degree() > 1) exchange_.emplace(mesh.experts(), rows, device);
   loads_.counts.resize(model.mixtures.size());
   for (std::int64_t i = cells.begin; i < cells.end(); ++i)
     for (std::size_t m = 0; m < model.mixtures.size(); ++m)

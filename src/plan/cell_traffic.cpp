@@ -149,26 +149,54 @@ ExpertChoices CellTraffic::choices() const {
 
 /// Of this rank's tokens, for experts anywhere.
 std::int64_t CellTraffic::routed_rows() const {
-  if (plan_.fixes_rows()) return ep_.size * rows_for_each_rank(plan_.expert_capacity, choices());
-  return choices().tokens * choices().top_k;
+  const double capacity = plan_.expert_rows.capacity;
+  const bool once = plan_.expert_rows.once;
+  if (plan_.fixes_rows())
+    return ep_.size * (once ? tokens_for_each_rank(capacity, choices())
+                            : rows_for_each_rank(capacity, choices()));
+  if (!once) return choices().tokens * choices().top_k;
+  std::int64_t rows = 0;
+  for (std::int64_t rank = 0; rank < ep_.size; ++rank) rows += tokens_of_rank(rank);
+  return rows;
+}
+
+/// Of one rank that has experts of an expert rank, if choices go round the experts.
+std::int64_t CellTraffic::tokens_of_rank(std::int64_t rank) const {
+  const auto [tokens, top_k, experts, ranks] = choices();
+  std::int64_t found = 0;
+  for (std::int64_t token = 0; token < tokens; ++token) {
+    bool chosen = false;
+    for (std::int64_t k = 0; k < top_k; ++k)
+      chosen = chosen || (token * top_k + k) % experts / (experts / ranks) == rank;
+    found += chosen;
+  }
+  return found;
 }
 
 /// Of the tokens of all ranks, for this rank's experts, if choices go round the experts.
 std::int64_t CellTraffic::arriving_rows() const {
   if (plan_.fixes_rows()) return routed_rows();
   const std::vector<mesh::Rank> ranks = plan_.layout.expert_group_of(rank_);
+  const std::int64_t mine = std::ranges::find(ranks, rank_) - ranks.begin();
+  if (plan_.expert_rows.once) return ep_.size * tokens_of_rank(mine);
   const std::int64_t experts = model_.mixtures.front().experts, here = experts / ep_.size,
-                     first = (std::ranges::find(ranks, rank_) - ranks.begin()) * here,
-                     rest = routed_rows() % experts;
+                     first = mine * here, rest = routed_rows() % experts;
   return ep_.size *
          (routed_rows() / experts * here + std::clamp(rest - first, std::int64_t{0}, here));
 }
 
 void CellTraffic::dispatch(UnitTraffic& unit) const {
   const std::int64_t row = model_.dimensions.dim * element_bytes_;
-  unit.forward.add(
-      ep_, Call::all_to_all,
-      model_.mixtures.front().experts * static_cast<std::int64_t>(size_of(DType::i64)));
+  const bool once = plan_.expert_rows.once;
+  const std::int64_t counts = once ? 2 * ep_.size : model_.mixtures.front().experts;
+  if (!once || !plan_.fixes_rows())
+    unit.forward.add(ep_, Call::all_to_all,
+                     counts * static_cast<std::int64_t>(size_of(DType::i64)));
+  if (once) {  // scores and numbers of experts
+    const std::int64_t choice = 2 * choices().top_k * sum_bytes_;
+    unit.forward.add(ep_, Call::all_to_all_v, routed_rows() * choice);
+    unit.backward.add(ep_, Call::all_to_all_v, arriving_rows() * choice);
+  }
   unit.forward.add(ep_, Call::all_to_all_v, routed_rows() * row);
   unit.backward.add(ep_, Call::all_to_all_v, arriving_rows() * row);
 }

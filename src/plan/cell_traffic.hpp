@@ -5,7 +5,7 @@
 
 #include <cstdint>
 
-#include "tessera/plan/expert_capacity.hpp"
+#include "tessera/plan/expert_rows.hpp"
 #include "tessera/plan/job_plan.hpp"
 #include "tessera/plan/stage_units.hpp"
 #include "traffic_rows.hpp"
@@ -45,6 +45,7 @@ class CellTraffic {
   ExpertChoices choices() const;
   std::int64_t routed_rows() const;
   std::int64_t arriving_rows() const;
+  std::int64_t tokens_of_rank(std::int64_t rank) const;
 
   const JobPlan& plan_;
   const model::ModelSpec& model_;

@@ -61,7 +61,8 @@ JobPlan assemble(const config::Resolved& resolved, const FitRules& fit) {
   plan.sharding = sharding_plan(job);
   plan.tensor = tensor_parallel_plan(job);
   plan.fused_loss = fused_loss(job);
-  plan.expert_capacity = job.parallelism.expert_parallel_capacity_factor.value_or(0);
+  plan.expert_rows = {job.parallelism.expert_parallel_capacity_factor.value_or(0),
+                      job.parallelism.expert_parallel_comm_backend == "deepep"};
   plan.rotation = job.parallelism.context_parallel_rotate_method == "allgather"
                       ? Rotation::all_gather
                       : Rotation::ring;

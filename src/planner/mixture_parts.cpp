@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
-#include <cmath>
 
 #include "cell_parts.hpp"
 #include "physics.hpp"
+#include "tessera/plan/expert_rows.hpp"
 
 namespace tessera::planner {
 
@@ -51,20 +51,35 @@ void CellParts::shared_experts() {
   stream(6 * width * tokens(), 10 * width * tokens(), full());
 }
 
+namespace {
+
+/// Rows that a rank sends for each token, and the share of them that crosses domains.
+struct TokenRows {
+  double rows, kept = 1;
+};
+
+TokenRows rows_of_token(const Workload& work, const Group& group) {
+  const std::int64_t top_k = work.model.mixture->top_k;
+  if (work.dispatcher == Dispatcher::alltoall)
+    return {static_cast<double>(top_k) * work.expert_rows()};
+  const double ranks = plan::reached(group.ranks, top_k);
+  TokenRows of{ranks};
+  if (work.dispatcher == Dispatcher::once_a_domain && group.domains() > 1)
+    of.kept = std::min(1.0, plan::reached(group.domains(), top_k) / ranks);
+  if (work.expert_capacity > 0)
+    of.rows = std::min(work.expert_capacity * ranks, static_cast<double>(group.ranks));
+  return of;
+}
+
+}  // namespace
+
 void CellParts::exchange(double routed) {
   if (work.ep == 1 && work.etp == 1) return;
   const double copies = static_cast<double>(work.model.mixture->top_k);
   const Group group = group_of(machine, work.ep, work.etp);
-  double sent = routed * copies * work.expert_rows() * static_cast<double>(work.model.dim) *
-                element_bytes(work.precision);
-  double kept = 1;
-  if (work.dispatcher == Dispatcher::deduplicated) {
-    // Of `n` equal targets, top_k random choices reach n (1 - (1 - 1/n)^top_k).
-    const auto reached = [&](int n) { return n * (1 - std::pow(1 - 1.0 / n, copies)); };
-    const double ranks = reached(group.ranks);
-    sent *= ranks / copies;
-    if (group.domains() > 1) kept = std::min(1.0, reached(group.domains()) / ranks);
-  }
+  const auto [rows, kept] = rows_of_token(work, group);
+  const double sent =
+      routed * rows * static_cast<double>(work.model.dim) * element_bytes(work.precision);
   const double both = 2 * exchange_seconds(machine, sent, group, kept) / stack.dispatch;
   double forward = both, backward = both;
   if (work.exchange_overlap) {

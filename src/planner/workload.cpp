@@ -3,7 +3,7 @@
 
 #include "from_plan.hpp"
 #include "tessera/base/error.hpp"
-#include "tessera/plan/expert_capacity.hpp"
+#include "tessera/plan/expert_rows.hpp"
 #include "tessera/plan/graph_obstacle.hpp"
 
 namespace tessera::planner {
@@ -154,7 +154,8 @@ Workload workload_of(const plan::JobPlan& plan, const Stack& stack) {
   work.pipeline = pipeline_of(plan);
   set_sharding(plan, work);
   set_recompute(plan.recompute, work);
-  work.expert_capacity = plan.expert_capacity;
+  work.expert_capacity = plan.expert_rows.capacity;
+  if (plan.expert_rows.once) work.dispatcher = Dispatcher::once_a_rank;
   work.offload = plan.recompute.offload && stack.offload;
   const bool graphs = stack.graphs && plan.device.graphs;
   work.wants_graphs = graphs && plan::obstacle_beside_experts(plan).empty();

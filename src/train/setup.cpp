@@ -63,7 +63,7 @@ parallel::StageOptions stage_options_of(const plan::JobPlan& plan, at::Device de
           {batch.microbatch_rows, batch.cut.positions()},
           plan.fused_loss,
           plan.linears,
-          plan.expert_capacity};
+          plan.expert_rows};
 }
 
 }  // namespace tessera::train

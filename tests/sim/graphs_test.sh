@@ -43,6 +43,7 @@ J
 mixture="--model.hf_config $work/mixture.json"
 same 2 mixture $mixture --training.mixed_precision_param bfloat16
 same 2 capacity $mixture --training.mixed_precision_param bfloat16 --parallelism.expert_parallel_degree 2 --parallelism.expert_parallel_capacity_factor 2
+same 2 once $mixture --training.mixed_precision_param bfloat16 --parallelism.expert_parallel_degree 2 --parallelism.expert_parallel_capacity_factor 2 --parallelism.expert_parallel_comm_backend deepep
 same 2 tensor --parallelism.tensor_parallel_degree 2 --parallelism.enable_async_tensor_parallel --activation_checkpoint.mode full
 
 check "waits of graphs" "$(graphs_waited tensor-graphs)" yes

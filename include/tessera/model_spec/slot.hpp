@@ -16,7 +16,10 @@ namespace tessera::model {
 ///   dispatch and combine their rows · scores [T', K] · route [T', K] int64 chosen experts, between
 ///   dispatch and combine the place of each choice's row · sent [experts] and received [ranks,
 ///   experts here] int64 rows, see TokenExchange · order [rows] int64 in which rows of several
-///   ranks lie expert by expert · balance: see balance_loss.hpp.
+///   ranks lie expert by expert · balance: see balance_loss.hpp. Where a token goes once to a rank,
+///   m, scores and route are those of tokens that arrived, between dispatch and combine; received
+///   [1, experts here], sent [2, ranks] rows for and from each rank, undefined with free rows, and
+///   home [T', K] int64 the places of the sums that come back, -1 for a rank's second choice on.
 enum class Slot : std::uint8_t {
   tokens,
   x,
@@ -31,13 +34,14 @@ enum class Slot : std::uint8_t {
   sent,
   received,
   order,
+  home,
   balance
 };
-inline constexpr std::size_t kSlots = 14;
+inline constexpr std::size_t kSlots = 15;
 inline constexpr std::array<Slot, kSlots> kSlotList{
     Slot::tokens, Slot::x,        Slot::h,     Slot::q,      Slot::k,
     Slot::v,      Slot::logits,   Slot::m,     Slot::scores, Slot::route,
-    Slot::sent,   Slot::received, Slot::order, Slot::balance};
+    Slot::sent,   Slot::received, Slot::order, Slot::home,   Slot::balance};
 std::string_view name_of(Slot slot) noexcept;
 
 }  // namespace tessera::model

@@ -8,6 +8,7 @@
 
 #include "tessera/comm/communicator.hpp"
 #include "tessera/model/token_exchange.hpp"
+#include "tessera/plan/expert_rows.hpp"
 
 namespace tessera::parallel {
 
@@ -16,17 +17,20 @@ namespace tessera::parallel {
 /// memory before them, or a fixed number, of which the host need not know how many are free.
 class ExpertExchange final : public model::TokenExchange {
  public:
-  /// `capacity`: see plan::rows_for_each_rank(); 0 = no fixed numbers.
-  ExpertExchange(comm::Communicator& ep, double capacity, at::Device device);
+  ExpertExchange(comm::Communicator& ep, const plan::ExpertRows& rows, at::Device device);
 
   /// Whether the passes to come send fixed numbers of rows, where there is a capacity.
-  void send_fixed(bool fixed) { fixed_ = fixed && capacity_ > 0; }
+  void send_fixed(bool fixed) { fixed_ = fixed && rows_.capacity > 0; }
   /// [1] int64, on the device: how often there were more rows for a rank than a fixed number. Such
   /// passes compute nothing of use. In one place for all steps: graphs write it.
   const at::Tensor& overflows() const { return overflows_; }
 
-  bool counts_on_host() const override { return !fixed_; }
+  std::int64_t ranks() const override { return ep_.size(); }
+  std::int64_t rank() const override { return ep_.rank(); }
   bool has_free_rows() const override { return fixed_; }
+  bool sends_once() const override { return rows_.once; }
+  model::FixedRows fixed_rows(const model::ChoiceCounts& of) const override;
+  void expect_fit(const at::Tensor& counts, std::int64_t most) const override;
   model::SentRows spaced(model::SentRows sorted, const at::Tensor& sent) const override;
   at::Tensor counts(const at::Tensor& sent, std::int64_t rows) const override;
   at::Tensor to_experts(const at::Tensor& rows, const at::Tensor& sent,
@@ -40,7 +44,7 @@ class ExpertExchange final : public model::TokenExchange {
                                        const at::Tensor& received) const;
 
   comm::Communicator& ep_;
-  double capacity_;
+  plan::ExpertRows rows_;
   bool fixed_ = false;
   at::Tensor overflows_;
 };

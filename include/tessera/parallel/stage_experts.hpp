@@ -27,9 +27,8 @@ struct ExpertFigures {
 class StageExperts {
  public:
   /// Of cells [cells.begin, cells.end()) of `model`. Model and mesh must outlive this.
-  /// `capacity`: see ExpertExchange.
   StageExperts(const model::ModelSpec& model, Range cells, mesh::DeviceMesh& mesh,
-               at::Device device, double capacity);
+               at::Device device, const plan::ExpertRows& rows);
 
   /// Null where each rank has all experts.
   const model::TokenExchange* exchange() const { return exchange_ ? &*exchange_ : nullptr; }

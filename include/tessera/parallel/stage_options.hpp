@@ -8,6 +8,7 @@
 #include "tessera/parallel/gradient_reducer.hpp"
 #include "tessera/parallel/recompute.hpp"
 #include "tessera/parallel/shard_group.hpp"
+#include "tessera/plan/expert_rows.hpp"
 #include "tessera/plan/fused_loss.hpp"
 #include "tessera/plan/linear_precision.hpp"
 #include "tessera/plan/sharding_plan.hpp"
@@ -41,7 +42,7 @@ struct StageOptions {
   MicrobatchShape microbatch;
   plan::FusedLoss fused_loss = plan::FusedLoss::never;
   plan::LinearPrecision linears;  ///< see RoundedWeights
-  double expert_capacity = 0;     ///< see ExpertExchange
+  plan::ExpertRows expert_rows;   ///< see ExpertExchange
 };
 
 /// How gradients of such stages are reduced. `pipelined`: there are several stages.

@@ -17,6 +17,7 @@
 #include "tessera/plan/checkpoint_plan.hpp"
 #include "tessera/plan/data_plan.hpp"
 #include "tessera/plan/execution_plan.hpp"
+#include "tessera/plan/expert_rows.hpp"
 #include "tessera/plan/fused_loss.hpp"
 #include "tessera/plan/linear_precision.hpp"
 #include "tessera/plan/optimizer_plan.hpp"
@@ -57,7 +58,7 @@ struct JobPlan {
   TensorParallelPlan tensor;
   FusedLoss fused_loss = FusedLoss::never;
   Rotation rotation = Rotation::all_gather;
-  double expert_capacity = 0;  ///< see rows_for_each_rank(); 0 = none
+  ExpertRows expert_rows;
   RecomputePolicy recompute;
   OptimizerPlan optimizer;
   FaultPlan faults;
@@ -66,7 +67,7 @@ struct JobPlan {
   SavePlan save;
 
   /// Do ranks send each other's experts a fixed number of rows?
-  bool fixes_rows() const { return expert_capacity > 0 && layout.expert_degree() > 1; }
+  bool fixes_rows() const { return expert_rows.capacity > 0 && layout.expert_degree() > 1; }
   const BatchPlan& batch() const { return microbatches.batch; }
   /// What step `step` (from 1) runs with.
   const MicrobatchPlan& microbatches_at(std::int64_t step) const;

@@ -41,8 +41,9 @@ enum class Recompute : std::uint8_t {
   expert_activation  ///< SwiGLU of experts
 };
 
-/// How tokens travel to experts: each copy on its own, or once to each rank or domain.
-enum class Dispatcher : std::uint8_t { alltoall, deduplicated };
+/// How tokens travel to experts: each copy on its own, once to each rank, or once to each domain
+/// and from there to its ranks.
+enum class Dispatcher : std::uint8_t { alltoall, once_a_rank, once_a_domain };
 
 enum class Graphs : std::uint8_t { none, partial, full };
 

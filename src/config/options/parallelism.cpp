@@ -171,10 +171,12 @@ OptionList parallelism_options() {
           .at_least(1)
           .only_if(&shares_experts)
           .is_ours(),
-      OPTION(parallelism.expert_parallel_comm_backend, "Library that sends tokens to experts")
+      OPTION(
+          parallelism.expert_parallel_comm_backend,
+          "How tokens travel to experts: standard = once for each of them; deepep = once to each "
+          "rank, which returns the sum of its experts, as the library DeepEP does")
           .one_of({"standard", "deepep"})
-          .works_with({"standard"}, "DeepEP is a library for NVIDIA GPUs only; use \"standard\"")
-          .with("parallelism.expert_parallel_degree"),
+          .only_if(&shares_experts),
   };
 }
 

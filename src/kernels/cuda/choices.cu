@@ -24,8 +24,9 @@ void sum_packs(const ChoiceRows<T>& of, T* sums, cudaStream_t stream) {
                     C sum[size] = {};
 #pragma unroll 4
                     for (int k = 0; k < of.choices; ++k) {
-                      const auto pack =
-                          load<size>(of.rows + of.places[first + k] * of.width + column);
+                      const std::int64_t place = of.places[first + k];
+                      if (place < 0) continue;
+                      const auto pack = load<size>(of.rows + place * of.width + column);
                       const C weight = of.weights == nullptr ? C(1) : of.weights[first + k];
 #pragma unroll
                       for (int i = 0; i < size; ++i)
@@ -58,6 +59,10 @@ void spread_packs(const ChoiceRows<T>& of, const T* gradient, const ChoiceGradie
            const T* const from = gradient + divided(choice, of.choices).quotient * of.width;
            const std::int64_t row = of.places[choice] * of.width;
            C product = 0;
+           if (row < 0) {
+             if (weighted && threadIdx.x % 32 == 0) made.of_weights[choice] = 0;
+             return;
+           }
 #pragma unroll 4
            for (std::int64_t i = threadIdx.x % 32 * size; i < of.width; i += 32 * size) {
              const auto g = load<size>(from + i);

@@ -24,7 +24,7 @@ ChoiceRows<T> choice_rows(const at::Tensor& rows, const at::Tensor& places,
 }  // namespace
 
 at::Tensor sum_of_choices(const at::Tensor& rows, const at::Tensor& places,
-                          const at::Tensor& weights) {
+                          const at::Tensor& weights, Absent /*absent*/) {
   const at::Tensor sums = choice_sums(rows, places);
   with_type(rows.scalar_type(), [&]<class T>(T) {
     sum_of_choices(choice_rows<T>(rows, places, weights, rows.size(0), rows.size(1)),
@@ -33,12 +33,10 @@ at::Tensor sum_of_choices(const at::Tensor& rows, const at::Tensor& places,
   return sums;
 }
 
-std::pair<at::Tensor, at::Tensor> sum_of_choices_backward(const at::Tensor& gradient,
-                                                          const at::Tensor& rows,
-                                                          std::int64_t count,
-                                                          const at::Tensor& places,
-                                                          const at::Tensor& weights) {
-  auto made = choice_gradients(gradient, count, places, weights);
+std::pair<at::Tensor, at::Tensor> sum_of_choices_backward(
+    const at::Tensor& gradient, const at::Tensor& rows, std::int64_t count,
+    const at::Tensor& places, const at::Tensor& weights, Absent absent) {
+  auto made = choice_gradients(gradient, count, places, weights, absent);
   with_type(gradient.scalar_type(), [&]<class T>(T) {
     using C = Compute<T>;
     const ChoiceGradients<T> to{pointer<T>(made.first),

@@ -74,6 +74,7 @@ config::JobConfig job_of(const GradientCase& row) {
     job.quantize.linear.float8.enable_fsdp_float8_all_gather = row.gathers_bytes;
   }
   if (row.capacity > 0) job.parallelism.expert_parallel_capacity_factor = row.capacity;
+  if (row.sends_once) job.parallelism.expert_parallel_comm_backend = "deepep";
   if (!row.experts.empty()) job.model.converters.push_back("quantize.grouped_mm." + row.experts);
   job.quantize.grouped_mm.float8.fqns = job.quantize.grouped_mm.mx.fqns = {"experts"};
   return job;
@@ -112,10 +113,8 @@ std::string type_of_reference(const GradientCase& row) {
 }  // namespace
 
 mesh::Layout layout_of(const GradientCase& row, int world) {
-  mesh::Degrees degrees{row.pp, row.replicate, row.dp, row.cp, row.tp};
-  degrees.ep = row.ep;
-  degrees.etp = row.etp;
-  return mesh::Layout::resolve(degrees, world);
+  return mesh::Layout::resolve({row.pp, row.replicate, row.dp, row.cp, row.tp, row.ep, row.etp},
+                               world);
 }
 
 OneRank on_one_rank(const GradientCase& row, const config::JobConfig& job,
@@ -189,6 +188,7 @@ std::string GradientCase::name() const {
   };
   add(!family.empty(), fmt::format("{} ep{} etp{}", family, ep, etp));
   add(capacity > 0, fmt::format("capacity={}", capacity));
+  add(sends_once, "sent-once");
   add(pp > 1,
       schedule + " cuts=" + (points.empty() ? split : fmt::format("{}", fmt::join(points, ","))));
   add(stage_map != "default", "on " + stage_map);

@@ -193,10 +193,17 @@ TEST(Gradient, ExpertsWithACapacity) {
   expect_sample(capacity_cases(world().size()), world().size() >= 4 ? 31 : 7);
 }
 
+/// A rank returns the sum of its experts.
+TEST(Gradient, TokensThatAreSentOnce) {
+  expect_sample(sent_once_cases(world().size()), world().size() >= 4 ? 11 : 3);
+}
+
 /// Loads are counted once, whatever is recomputed or pipelined, and biases follow them.
 TEST(Gradient, MixturesOverThreeSteps) {
   for (const char* family : {"deepseek_v3", "qwen3_moe", "gpt_oss"}) {
-    const GradientCase row = mixture_case(world().size(), family);
+    GradientCase row = mixture_case(world().size(), family);
+    EXPECT_LE(compare_steps(world(), row), 1e-9) << row.name();
+    row.sends_once = true;
     EXPECT_LE(compare_steps(world(), row), 1e-9) << row.name();
   }
 }
@@ -250,7 +257,8 @@ TEST(Matrix, DISABLED_EveryFactorisation) {
   std::vector<GradientCase> rows = all_cases(world().size());
   for (auto& more : {rounded_cases(world().size()), blockwise_cases(world().size()),
                      gathered_bytes_cases(world().size()), rounded_experts_cases(world().size()),
-                     rounded_copies_cases(world().size()), capacity_cases(world().size())})
+                     rounded_copies_cases(world().size()), capacity_cases(world().size()),
+                     sent_once_cases(world().size())})
     std::ranges::copy(more, std::back_inserter(rows));
   std::erase_if(
       rows, [&](const GradientCase& row) { return row.name().find(named) == std::string::npos; });

@@ -172,9 +172,14 @@ TEST(Memory, ExpertsOfAllRanks) {
       errors.add(row);
       row.capacity = 4;  // in which rows fit
       errors.add(row);
+      row.sends_once = true;
+      errors.add(row);
+      row.capacity = 0;
+      errors.add(row);
+      row.sends_once = false;
     }
   errors.print();
-  EXPECT_EQ(errors.rows(), 12);
+  EXPECT_EQ(errors.rows(), 24);
 }
 
 /// Masters or activations in host memory, weights without gradients, gradients and sums in other

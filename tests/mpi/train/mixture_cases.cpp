@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
+#include <array>
 #include <string>
 
 #include "mpi/train/gradient_case.hpp"
@@ -107,6 +108,17 @@ std::vector<GradientCase> capacity_cases(int world) {
       rows.push_back(row);
       rows.back().capacity = capacity;
     }
+  return rows;
+}
+
+std::vector<GradientCase> sent_once_cases(int world) {
+  std::vector<GradientCase> rows;
+  for (const GradientCase& row : all_cases(world)) {
+    if (row.ep == 1) continue;
+    rows.push_back(row);
+    rows.back().sends_once = true;
+    rows.back().capacity = std::array{0, 1, 0, 4}[rows.size() % 4];
+  }
   return rows;
 }
 

@@ -37,6 +37,7 @@ struct Row {
   std::string family = {};     ///< of a mixture; none: Llama
   std::string experts = {};    ///< of quantize.grouped_mm: how they are rounded
   double capacity = 0;         ///< of experts that ranks share
+  bool sends_once = false;     ///< a token to each rank
   bool gathers_bytes = false;  ///< linear layers are rounded to float8, before they are gathered
   /// After this many passes of units in step 2, one of the ranks asks the device for a value.
   int asks_after = -1;
@@ -65,6 +66,7 @@ config::JobConfig job_of(const Row& row, bool graphs) {
   if (!row.experts.empty()) job.model.converters = {"quantize.grouped_mm." + row.experts};
   job.quantize.grouped_mm.float8.fqns = job.quantize.grouped_mm.mx.fqns = {"experts"};
   if (row.capacity > 0) job.parallelism.expert_parallel_capacity_factor = row.capacity;
+  if (row.sends_once) job.parallelism.expert_parallel_comm_backend = "deepep";
   if (row.gathers_bytes) {
     job.model.converters = {"quantize.linear.float8"};
     job.quantize.linear.float8.enable_fsdp_float8_all_gather = true;
@@ -179,6 +181,8 @@ TEST_F(StepGraphs, OfExpertsWithACapacityChangeNoBit) {
   for (const char* family : {"qwen3_moe", "deepseek_v3", "gpt_oss"}) {
     Row row{{.dp_shard = 2, .ep = 2}, "bfloat16", "1F1B", family};
     row.capacity = 2;
+    expect_graphs(row);
+    row.sends_once = true;
     expect_graphs(row);
   }
   Row row{{.dp_shard = 2, .ep = 2}, "bfloat16", "1F1B", "qwen3_moe"};

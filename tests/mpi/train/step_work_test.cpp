@@ -25,6 +25,7 @@ struct Job {
   std::string schedule = "1F1B";
   bool documents = false, graphs = false;
   double capacity = 0;  ///< of experts that ranks share
+  bool sends_once = false;
 };
 
 /// Whose rows of every matrix begin at multiples of 16 bytes, as in real models.
@@ -46,6 +47,7 @@ config::JobConfig job_of(const Job& row) {
   job.training.document_mask = row.documents;
   job.compile.enable = row.graphs;
   if (row.capacity > 0) job.parallelism.expert_parallel_capacity_factor = row.capacity;
+  if (row.sends_once) job.parallelism.expert_parallel_comm_backend = "deepep";
   return job;
 }
 
@@ -156,6 +158,26 @@ TEST_F(StepWork, IsWhatTheDocumentSays) {
        .type = "bfloat16",
        .graphs = true,
        .capacity = 2},
+      {.name = "Mixture of 6 layers, 2 expert-parallel ranks, bfloat16, sent once",
+       .degrees = {.dp_shard = 2, .ep = 2},
+       .family = "qwen3_moe",
+       .type = "bfloat16",
+       .sends_once = true},
+      {.name = "Mixture of 6 layers, 2 expert-parallel ranks, bfloat16, sent once, with a capacity",
+       .degrees = {.dp_shard = 2, .ep = 2},
+       .family = "qwen3_moe",
+       .type = "bfloat16",
+       .capacity = 2,
+       .sends_once = true},
+      {.name =
+           "Mixture of 6 layers, 2 expert-parallel ranks, bfloat16, sent once, with a capacity, "
+           "as graphs",
+       .degrees = {.dp_shard = 2, .ep = 2},
+       .family = "qwen3_moe",
+       .type = "bfloat16",
+       .graphs = true,
+       .capacity = 2,
+       .sends_once = true},
   };
   for (const Job& job : jobs) {
     const mesh::Degrees& d = job.degrees;

@@ -169,6 +169,15 @@ TEST(Traffic, WeightsInBytes) {
       row, [](config::JobConfig& job) { job.training.enable_cpu_offload = true; }));
 }
 
+/// Once to each rank, where choices go round the experts or rows have a fixed number.
+TEST(Traffic, TokensThatAreSentOnce) {
+  int predicted = 0;
+  const std::vector<GradientCase> rows = sent_once_cases(world().size());
+  for (std::size_t i = 0; i < rows.size(); i += world().size() >= 4 ? 17 : 1)
+    if (rows[i].capacity != 1) predicted += expect_predicted(rows[i]);
+  EXPECT_GE(predicted, 5);
+}
+
 /// Rows have a fixed number, whatever is chosen.
 TEST(Traffic, ExpertsWithACapacity) {
   int predicted = 0;

@@ -162,26 +162,27 @@ Tensor embedding_backward(const Tensor& gradient, const kernels::SortedTokens& s
   return made;
 }
 
-Tensor sum_of_choices(const Tensor& rows, const Tensor& places, const Tensor& weights) {
+Tensor sum_of_choices(const Tensor& rows, const Tensor& places, const Tensor& weights,
+                      kernels::Absent absent) {
   const Tensor sums = kernels::device::choice_sums(rows, places);
   HostKernel kernel("sum_of_choices", rows);
-  kernel.issue([rows = kernel.reads(rows), places = kernel.reads(places),
+  kernel.issue([absent, rows = kernel.reads(rows), places = kernel.reads(places),
                 weights = kernel.reads(weights), sums = kernel.writes(sums)] {
-    sums.copy_(host_backend.sum_of_choices(rows, places, weights));
+    sums.copy_(host_backend.sum_of_choices(rows, places, weights, absent));
   });
   return sums;
 }
 
 std::pair<Tensor, Tensor> sum_of_choices_backward(const Tensor& gradient, const Tensor& rows,
                                                   std::int64_t count, const Tensor& places,
-                                                  const Tensor& weights) {
-  auto made = kernels::device::choice_gradients(gradient, count, places, weights);
+                                                  const Tensor& weights, kernels::Absent absent) {
+  auto made = kernels::device::choice_gradients(gradient, count, places, weights, absent);
   HostKernel kernel("sum_of_choices_backward", gradient);
-  kernel.issue([count, gradient = kernel.reads(gradient), rows = kernel.reads(rows),
+  kernel.issue([count, absent, gradient = kernel.reads(gradient), rows = kernel.reads(rows),
                 places = kernel.reads(places), weights = kernel.reads(weights),
                 of_rows = kernel.writes(made.first), of_weights = kernel.writes(made.second)] {
     const auto [rows_made, weights_made] =
-        host_backend.sum_of_choices_backward(gradient, rows, count, places, weights);
+        host_backend.sum_of_choices_backward(gradient, rows, count, places, weights, absent);
     of_rows.copy_(rows_made);
     if (of_weights.defined()) of_weights.copy_(weights_made);
   });

@@ -124,13 +124,13 @@ TEST(Resolve, WarnsOnlyOfWhatIsNotActedOn) {
 TEST(Resolve, SaysNothingOfKeysBesideFeaturesThatAreOff) {
   EXPECT_THAT(resolve({"--compile.backend", "eager", "--profiling.profile_freq", "5"}).warnings,
               IsEmpty());
-  const std::vector<std::string> deepep{"--parallelism.expert_parallel_comm_backend", "deepep",
-                                        "--training.dataset_path", "x"};
-  EXPECT_THAT(unsupported(deepep), IsEmpty());
-  std::vector<std::string> with_experts = deepep;
-  with_experts.insert(with_experts.end(), {"--parallelism.expert_parallel_degree", "8"});
-  ASSERT_EQ(unsupported(with_experts).size(), 1u);
-  EXPECT_THAT(unsupported(with_experts)[0].text, HasSubstr("DeepEP"));
+  const std::vector<std::string> ptrr{"--parallelism.context_parallel_load_balancer", "ptrr",
+                                      "--training.dataset_path", "x"};
+  EXPECT_THAT(unsupported(ptrr), IsEmpty());
+  std::vector<std::string> with_context = ptrr;
+  with_context.insert(with_context.end(), {"--parallelism.context_parallel_degree", "8"});
+  ASSERT_EQ(unsupported(with_context).size(), 1u);
+  EXPECT_THAT(unsupported(with_context)[0].text, HasSubstr("ptrr"));
 }
 
 TEST(Resolve, RefusesRunsThatWouldMeanSomethingElse) {

@@ -102,7 +102,7 @@ acts | parallelism.context_parallel_load_balancer | none | tests/unit/plan/batch
 acts | parallelism.context_parallel_rotate_method | alltoall | tests/mpi/golden/golden_test.cpp | rotate_method
 acts | parallelism.expert_parallel_degree | 2 | tests/unit/plan/model_fit_test.cpp | expert_parallel_degree
 acts | parallelism.expert_tensor_parallel_degree | 1 | tests/cli/meshes_test.sh | expert_tensor_parallel_degree
-refused | parallelism.expert_parallel_comm_backend | deepep
+acts | parallelism.expert_parallel_comm_backend | deepep | tests/cli/experts.test | expert_parallel_comm_backend deepep
 acts | checkpoint.enable | true | tests/cli/keys.test | enable = true
 refused | checkpoint.enable_ft_dataloader_checkpoints | false
 acts | checkpoint.folder | saved | tests/cli/keys.test | folder = "saved"

@@ -63,6 +63,48 @@ TEST(SumOfChoices, LeavesRowsWithoutAChoice) {
     }
 }
 
+/// `places` of which every `nth` is -1.
+at::Tensor places_without(at::Tensor places, std::int64_t nth) {
+  places.view({-1}).slice(0, 0, places.numel(), nth).fill_(-1);
+  return places;
+}
+
+TEST(SumOfChoices, LeavesChoicesWithoutARow) {
+  at::manual_seed(7);
+  for (const auto dtype : dtypes)
+    for (const std::int64_t choices : {1, 3, 8})
+      for (const std::int64_t nth : {1, 2, 5})
+        for (const std::int64_t rows : {7 * choices, std::int64_t{60}}) {
+          const at::Tensor places = places_without(places_among(rows, 7, choices), nth);
+          const at::Tensor absent = places.lt(0);
+          const auto sum = [&](const std::vector<at::Tensor>& in) {
+            return sum_of_choices(in[0], places.to(test_device()),
+                                  in.size() > 1 ? in[1] : at::Tensor(), Absent::some);
+          };
+          const auto of_zeros = [&](const std::vector<at::Tensor>& in) {
+            const at::Tensor weights =
+                in.size() > 1 ? in[1] : at::ones({7, choices}, in[0].options());
+            return (in[0].index_select(0, places.clamp_min(0).flatten()).view({7, choices, -1}) *
+                    weights.masked_fill(absent, 0).unsqueeze(-1))
+                .sum(1);
+          };
+          const at::Tensor of = random({rows, 24}, dtype);
+          expect_twins(sum, of_zeros, {of, random({7, choices}, computing(dtype))});
+          expect_twins(sum, of_zeros, {of});
+        }
+}
+
+/// They read no row, so that none makes a sum NaN.
+TEST(SumOfChoices, ReadsNoRowForThem) {
+  const at::Tensor rows = at::full({4, 8}, NAN, at::kFloat).to(test_device()).requires_grad_();
+  const at::Tensor weights = at::ones({3, 2}, at::kFloat).to(test_device()).requires_grad_();
+  const at::Tensor places = at::full({3, 2}, -1, at::kLong).to(test_device());
+  const at::Tensor y = sum_of_choices(rows, places, weights, Absent::some);
+  torch::autograd::backward({y}, {at::ones_like(y)});
+  for (const at::Tensor& zeros : {y, rows.grad(), weights.grad()})
+    EXPECT_TRUE(zeros.eq(0).all().item<bool>());
+}
+
 TEST(SumOfChoices, TakesViewsOfGradients) {
   const at::Tensor places = some_places(5, 2), rows = random({10, 16}, at::kBFloat16);
   const at::Tensor gradient = random({16, 5}, at::kBFloat16).t();

@@ -81,7 +81,7 @@ Workload workload(const json& row, const Architecture& model) {
   work.recompute = choice<Recompute, 6>(
       row, "recompute",
       {"none", "full", "save_qkv", "every_second_mm", "latent_up", "feed_forward"});
-  work.dispatcher = row.contains("dispatcher") ? Dispatcher::deduplicated : Dispatcher::alltoall;
+  work.dispatcher = row.contains("dispatcher") ? Dispatcher::once_a_domain : Dispatcher::alltoall;
   work.graphs = choice<Graphs, 3>(row, "graphs", {"none", "partial", "full"});
   work.offloaded_layers = row.value("offloaded_layers", 0);
   work.async_tp = row.value("async_tp", false);

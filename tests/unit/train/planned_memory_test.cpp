@@ -43,6 +43,7 @@ const Flags kKeepAll{"--activation_checkpoint.mode", "none"},
             "output"},
     kBytes{"--quantize.linear.float8.enable_fsdp_float8_all_gather"},
     kCapacity{"--parallelism.expert_parallel_capacity_factor", "2"},
+    kOnce{"--parallelism.expert_parallel_comm_backend", "deepep"},
     kKeepsWeights{"--parallelism.fsdp_reshard_after_forward", "never"};
 
 Flags axis(const std::string& name, const char* degree) {
@@ -97,6 +98,8 @@ const JobCase kJobs[] = {
     {"Qwen", 8, mixture("qwen3", "30B-A3B", "8")},
     {"QwenCapacity", 8, mixture("qwen3", "30B-A3B", "8") + kCapacity},
     {"DeepSeekCapacity", 8, mixture("deepseek_v3", "16B", "8") + kCapacity},
+    {"QwenOnce", 8, mixture("qwen3", "30B-A3B", "8") + kOnce},
+    {"QwenOnceCapacity", 8, mixture("qwen3", "30B-A3B", "8") + kOnce + kCapacity},
     {"GptOss", 8, mixture("gpt_oss", "20b", "8")},
 };
 

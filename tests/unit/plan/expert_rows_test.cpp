@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "tessera/plan/expert_capacity.hpp"
+#include "tessera/plan/expert_rows.hpp"
 
 #include <gtest/gtest.h>
+
+#include <cmath>
 
 namespace tessera::plan {
 namespace {
@@ -18,6 +20,18 @@ TEST(ExpertCapacity, IsRoundedUp) {
 TEST(ExpertCapacity, NeedNotBeMoreThanCanBeChosen) {
   EXPECT_EQ(rows_for_each_rank(9, {.tokens = 100, .top_k = 8, .experts = 16, .ranks = 8}), 200);
   EXPECT_EQ(rows_for_each_rank(9, {.tokens = 100, .top_k = 2, .experts = 16, .ranks = 2}), 200);
+}
+
+TEST(TokensOnce, AreAMultipleOfWhatReachesARankOnAverage) {
+  EXPECT_NEAR(reached(8, 8), 8 * (1 - std::pow(7.0 / 8, 8)), 1e-12);
+  EXPECT_EQ(tokens_for_each_rank(1, {.tokens = 100, .top_k = 8, .experts = 128, .ranks = 8}), 66);
+  EXPECT_EQ(tokens_for_each_rank(1.25, {.tokens = 100, .top_k = 8, .experts = 128, .ranks = 8}),
+            83);
+}
+
+TEST(TokensOnce, NeedNotBeMoreThanThereAre) {
+  EXPECT_EQ(tokens_for_each_rank(2, {.tokens = 100, .top_k = 8, .experts = 16, .ranks = 8}), 100);
+  EXPECT_EQ(tokens_for_each_rank(1, {.tokens = 100, .top_k = 1, .experts = 16, .ranks = 4}), 25);
 }
 
 }  // namespace

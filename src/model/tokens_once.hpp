@@ -1,0 +1,18 @@
+// SPDX-License-Identifier: Apache-2.0
+// A mixture whose tokens go once to each rank where they have experts, however many: a rank gets
+// the token and its choices, and returns the weighted sum over the experts that it holds. DeepEP
+// sends tokens so (https://github.com/deepseek-ai/DeepEP).
+#pragma once
+
+#include "tessera/model/cell.hpp"
+#include "tessera/model_spec/routing_rule.hpp"
+
+namespace tessera::model {
+
+/// Of a flow in front of dispatch: tokens arrive, and lie expert by expert.
+void send_tokens_once(Flow& flow, const CellContext& context, const RoutingRule& rule);
+/// Of a flow in front of combine: sums of the experts' results. `before`: scores were applied
+/// before the experts.
+void return_sums(Flow& flow, const CellContext& context, bool before);
+
+}  // namespace tessera::model
