@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "tessera/kernels/choices.hpp"
 
+#include <algorithm>
+
 #include "backend.hpp"
 #include "tessera/base/error.hpp"
 #include "tessera/kernels/matrix_product.hpp"
@@ -14,13 +16,13 @@ using at::Tensor;
 /// Of rows, places and, where there are any, weights. Without weights, backward needs no rows.
 class SumOfChoices final : public Operation {
  public:
-  explicit SumOfChoices(Absent absent) : absent_(absent) {}
+  explicit SumOfChoices(Paired paired) : paired_(paired) {}
   std::vector<Tensor> forward(Kept& kept, std::span<const Tensor> inputs) override {
     const bool weighted = inputs.size() > 2;
     kept.save({inputs.begin() + (weighted ? 0 : 1), inputs.end()});
     rows_ = inputs[0].size(0);
     return {backend_of(inputs[0]).sum_of_choices(inputs[0], inputs[1],
-                                                 weighted ? inputs[2] : Tensor(), absent_)};
+                                                 weighted ? inputs[2] : Tensor(), paired_)};
   }
   std::vector<Tensor> backward(Kept& kept, std::vector<Tensor> gradients) override {
     const auto saved = kept.saved();
@@ -28,21 +30,21 @@ class SumOfChoices final : public Operation {
     const Tensor rows = weighted ? saved[0] : Tensor(), places = saved[weighted ? 1 : 0],
                  weights = weighted ? saved[2] : Tensor(), g = gradients[0].contiguous();
     const auto [of_rows, of_weights] =
-        backend_of(g).sum_of_choices_backward(g, rows, rows_, places, weights, absent_);
+        backend_of(g).sum_of_choices_backward(g, rows, rows_, places, weights, paired_);
     std::vector<Tensor> made{of_rows, {}};
     if (weighted) made.push_back(of_weights);
     return made;
   }
 
  private:
-  Absent absent_;
+  Paired paired_;
   std::int64_t rows_ = 0;
 };
 
 /// Rows at `places` among `count`. Others are 0, unless there are as many places. Where rows did
 /// not fit, choices share places. Values do not matter then: the step is computed again.
-Tensor spread(const Tensor& rows, const Tensor& places, std::int64_t count, Absent absent) {
-  if (absent == Absent::some)  // to a row beyond the last one
+Tensor spread(const Tensor& rows, const Tensor& places, std::int64_t count, Paired paired) {
+  if (paired != Paired::choices)  // those without a row: beyond the last one
     return at::zeros({count + 1, rows.size(1)}, rows.options())
         .index_copy_(0, places.where(places.ge(0), at::full({}, count, places.options())), rows)
         .narrow(0, 0, count);
@@ -53,11 +55,12 @@ Tensor spread(const Tensor& rows, const Tensor& places, std::int64_t count, Abse
 }
 
 /// [T, K, D]; zeros where there is no row.
-Tensor rows_at(const Tensor& places, const Tensor& rows, Absent absent) {
-  const Tensor flat = absent == Absent::some ? places.flatten().clamp_min(0) : places.flatten(),
+Tensor rows_at(const Tensor& places, const Tensor& rows, Paired paired) {
+  const bool all = paired == Paired::choices;
+  const Tensor flat = all ? places.flatten() : places.flatten().clamp_min(0),
                found =
                    rows.index_select(0, flat).view({places.size(0), places.size(1), rows.size(1)});
-  return absent == Absent::some ? found.masked_fill(places.lt(0).unsqueeze(2), 0) : found;
+  return all ? found : found.masked_fill(places.lt(0).unsqueeze(2), 0);
 }
 
 /// Of values and each row's group.
@@ -86,8 +89,8 @@ struct RowsOfGroups final : Operation {
 namespace by_operators {
 
 Tensor sum_of_choices(const Tensor& rows, const Tensor& places, const Tensor& weights,
-                      Absent absent) {
-  const Tensor choices = rows_at(places, rows, absent);
+                      Paired paired) {
+  const Tensor choices = rows_at(places, rows, paired);
   if (!weights.defined()) return choices.sum(1);
   return at::bmm(weights.unsqueeze(1), choices.to(weights.scalar_type()))
       .squeeze(1)
@@ -96,16 +99,16 @@ Tensor sum_of_choices(const Tensor& rows, const Tensor& places, const Tensor& we
 
 std::pair<Tensor, Tensor> sum_of_choices_backward(const Tensor& gradient, const Tensor& rows,
                                                   std::int64_t count, const Tensor& places,
-                                                  const Tensor& weights, Absent absent) {
+                                                  const Tensor& weights, Paired paired) {
   const Tensor flat = places.flatten();
   if (!weights.defined())
-    return {spread(gradient.repeat_interleave(places.size(1), 0), flat, count, absent), {}};
+    return {spread(gradient.repeat_interleave(places.size(1), 0), flat, count, paired), {}};
   const auto type = weights.scalar_type();
   const Tensor g = gradient.to(type).unsqueeze(1);
-  const Tensor choices = rows_at(places, rows, absent);
+  const Tensor choices = rows_at(places, rows, paired);
   const Tensor of_weights = at::bmm(g, choices.to(type).transpose(1, 2)).squeeze(1);
   const Tensor of_choices = at::bmm(weights.unsqueeze(2), g).to(rows.scalar_type());
-  return {spread(of_choices.view({flat.size(0), rows.size(1)}), flat, count, absent), of_weights};
+  return {spread(of_choices.view({flat.size(0), rows.size(1)}), flat, count, paired), of_weights};
 }
 
 }  // namespace by_operators
@@ -117,15 +120,17 @@ Tensor undoing(const Tensor& order) {
 }
 
 Tensor sum_of_choices(const Tensor& rows, const Tensor& places, const Tensor& weights,
-                      Absent absent) {
-  const std::int64_t fewest = absent == Absent::none ? places.numel() : places.numel() > 0 ? 1 : 0;
+                      Paired paired) {
+  const std::int64_t choices = places.numel(), fewest = paired == Paired::choices
+                                                            ? choices
+                                                            : std::min<std::int64_t>(choices, 1);
   TESSERA_EXPECT(rows.dim() == 2 && places.dim() == 2 && rows.size(0) >= fewest,
                  "each choice must have a row of its own");
   const std::vector<Tensor> inputs{rows.contiguous(), places.contiguous()};
-  if (!weights.defined()) return apply(SumOfChoices(absent), inputs);
+  if (!weights.defined()) return apply(SumOfChoices(paired), inputs);
   TESSERA_EXPECT(weights.sizes() == places.sizes() && weights.scalar_type() == compute_type(rows),
                  "each choice must have one weight, in the type that computes");
-  return apply(SumOfChoices(absent), {inputs[0], inputs[1], weights.contiguous()});
+  return apply(SumOfChoices(paired), {inputs[0], inputs[1], weights.contiguous()});
 }
 
 Tensor rows_of_groups(const Tensor& values, const Tensor& group_of) {

@@ -11,11 +11,11 @@ namespace tessera::kernels {
 
 /// Weights may be undefined: all are 1.
 using ChoiceSum = at::Tensor(const at::Tensor& rows, const at::Tensor& places,
-                             const at::Tensor& weights, Absent absent);
+                             const at::Tensor& weights, Paired paired);
 /// Gradients of `count` rows and of weights. Without weights, these and the rows are undefined.
 using ChoiceSumBackward = std::pair<at::Tensor, at::Tensor>(
     const at::Tensor& gradient, const at::Tensor& rows, std::int64_t count,
-    const at::Tensor& places, const at::Tensor& weights, Absent absent);
+    const at::Tensor& places, const at::Tensor& weights, Paired paired);
 
 /// LibTorch's: the host's way, and the reference of the others.
 namespace by_operators {

@@ -116,9 +116,9 @@ inline std::pair<at::Tensor, at::Tensor> choice_gradients(const at::Tensor& grad
                                                           std::int64_t count,
                                                           const at::Tensor& places,
                                                           const at::Tensor& weights,
-                                                          Absent absent) {
+                                                          Paired paired) {
   const std::array<std::int64_t, 2> size{count, gradient.size(1)};
-  const bool all = absent == Absent::none && count == places.numel();
+  const bool all = paired == Paired::rows || (paired == Paired::choices && count == places.numel());
   return {all ? at::empty(size, gradient.options()) : at::zeros(size, gradient.options()),
           weights.defined() ? at::empty_like(weights) : at::Tensor()};
 }

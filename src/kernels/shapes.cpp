@@ -57,11 +57,11 @@ const Backend shape_table{
     .embedding_backward = [](const at::Tensor& gradient, const SortedTokens&,
                              VocabularyRows of) { return device::table_gradient(gradient, of); },
     .sum_of_choices = [](const at::Tensor& rows, const at::Tensor& places, const at::Tensor&,
-                         Absent) { return device::choice_sums(rows, places); },
+                         Paired) { return device::choice_sums(rows, places); },
     .sum_of_choices_backward =
         [](const at::Tensor& gradient, const at::Tensor&, std::int64_t count,
-           const at::Tensor& places, const at::Tensor& weights, Absent absent) {
-          return device::choice_gradients(gradient, count, places, weights, absent);
+           const at::Tensor& places, const at::Tensor& weights, Paired paired) {
+          return device::choice_gradients(gradient, count, places, weights, paired);
         },
     .attends_in_bands = &device::attends_in_bands,
     .attention_part = &device::attention_part,

@@ -103,7 +103,8 @@ CellFunction CellMaker::dispatch() const {
     const SentRows sends =
         exchange.spaced({order, kernels::undoing(order).view(scores_of_tokens.sizes())}, sent);
     const Tensor received = exchange.counts(sent, sends.order.size(0));
-    Tensor rows = rows_of_choices(flow.take(Slot::m), sends);
+    const Tensor token = sends.order.div(sends.places.size(1), "floor");
+    Tensor rows = rows_of_tokens(flow.take(Slot::m), token, sends.places);
     if (rule.before_experts) {
       const Tensor scores =
           reordered(scores_of_tokens.flatten(), sends.order, sends.places.flatten()).unsqueeze(1);

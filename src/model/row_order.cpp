@@ -9,21 +9,20 @@ namespace {
 using at::Tensor;
 using kernels::Kept;
 
-/// Of tokens, SentRows::order and SentRows::places.
-class RowsOfChoices final : public kernels::Operation {
+/// Of tokens, whose each row is, and the places of a token's rows.
+class RowsOfTokens final : public kernels::Operation {
  public:
-  explicit RowsOfChoices(kernels::Absent absent) : absent_(absent) {}
+  explicit RowsOfTokens(kernels::Paired paired) : paired_(paired) {}
   std::vector<Tensor> forward(Kept& kept, std::span<const Tensor> inputs) override {
-    const Tensor &rows = inputs[0], &order = inputs[1], &places = inputs[2];
-    kept.save({places});
-    return {rows.index_select(0, order.div(places.size(1), "floor"))};
+    kept.save({inputs[2]});
+    return {inputs[0].index_select(0, inputs[1])};
   }
   std::vector<Tensor> backward(Kept& kept, std::vector<Tensor> gradients) override {
-    return {kernels::sum_of_choices(gradients[0], kept.saved()[0], {}, absent_), {}, {}};
+    return {kernels::sum_of_choices(gradients[0], kept.saved()[0], {}, paired_), {}, {}};
   }
 
  private:
-  kernels::Absent absent_;
+  kernels::Paired paired_;
 };
 
 /// Of rows, order and the way back.
@@ -39,8 +38,9 @@ struct Reordered final : kernels::Operation {
 
 }  // namespace
 
-Tensor rows_of_choices(const Tensor& tokens, const SentRows& rows, kernels::Absent absent) {
-  return kernels::apply(RowsOfChoices(absent), {tokens, rows.order, rows.places});
+Tensor rows_of_tokens(const Tensor& tokens, const Tensor& of, const Tensor& places,
+                      kernels::Paired paired) {
+  return kernels::apply(RowsOfTokens(paired), {tokens, of, places});
 }
 
 Tensor reordered(const Tensor& rows, const Tensor& order, const Tensor& back) {

@@ -10,9 +10,10 @@
 
 namespace tessera::model {
 
-/// tokens [T, dim] -> rows [R, dim] of choices. `absent`: some have no row.
-at::Tensor rows_of_choices(const at::Tensor& tokens, const SentRows& rows,
-                           kernels::Absent absent = kernels::Absent::none);
+/// tokens [T, dim] -> rows [R, dim] of the tokens `of` [R]. `places` [T, K]: where a token's rows
+/// are.
+at::Tensor rows_of_tokens(const at::Tensor& tokens, const at::Tensor& of, const at::Tensor& places,
+                          kernels::Paired paired = kernels::Paired::choices);
 
 /// rows[order]; gradients come from gradient[back], which undoes `order` for rows that count.
 at::Tensor reordered(const at::Tensor& rows, const at::Tensor& order, const at::Tensor& back);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// A mixture whose tokens go once to each rank where they have experts, however many: a rank gets
-// the token and its choices, and returns the weighted sum over the experts that it holds. DeepEP
-// sends tokens so (https://github.com/deepseek-ai/DeepEP).
+// A mixture whose tokens go once to each rank where they have experts, however many. A rank gets a
+// token and its choices. It returns the weighted sum over the experts that it holds. DeepEP sends
+// tokens so (https://github.com/deepseek-ai/DeepEP).
 #pragma once
 
 #include "tessera/model/cell.hpp"

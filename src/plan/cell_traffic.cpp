@@ -160,15 +160,16 @@ std::int64_t CellTraffic::routed_rows() const {
   return rows;
 }
 
-/// Of one rank that has experts of an expert rank, if choices go round the experts.
+/// Of one rank that has experts of an expert rank, if choices go round the experts: `experts`
+/// tokens come to the first one again.
 std::int64_t CellTraffic::tokens_of_rank(std::int64_t rank) const {
   const auto [tokens, top_k, experts, ranks] = choices();
+  const std::int64_t here = experts / ranks, whole = tokens / experts, rest = tokens % experts;
   std::int64_t found = 0;
-  for (std::int64_t token = 0; token < tokens; ++token) {
-    bool chosen = false;
-    for (std::int64_t k = 0; k < top_k; ++k)
-      chosen = chosen || (token * top_k + k) % experts / (experts / ranks) == rank;
-    found += chosen;
+  for (std::int64_t token = 0; token < std::min(tokens, experts); ++token) {
+    const std::int64_t first = (token * top_k - rank * here) % experts,
+                       after = first < 0 ? first + experts : first;  // the rank's first expert
+    if (after < here || after + top_k > experts) found += whole + (token < rest ? 1 : 0);
   }
   return found;
 }
@@ -188,14 +189,14 @@ std::int64_t CellTraffic::arriving_rows() const {
 void CellTraffic::dispatch(UnitTraffic& unit) const {
   const std::int64_t row = model_.dimensions.dim * element_bytes_;
   const bool once = plan_.expert_rows.once;
-  const std::int64_t counts = once ? 2 * ep_.size : model_.mixtures.front().experts;
+  const std::int64_t counts = model_.mixtures.front().experts + (once ? ep_.size : 0);
   if (!once || !plan_.fixes_rows())
     unit.forward.add(ep_, Call::all_to_all,
                      counts * static_cast<std::int64_t>(size_of(DType::i64)));
   if (once) {  // scores and numbers of experts
-    const std::int64_t choice = 2 * choices().top_k * sum_bytes_;
-    unit.forward.add(ep_, Call::all_to_all_v, routed_rows() * choice);
-    unit.backward.add(ep_, Call::all_to_all_v, arriving_rows() * choice);
+    const std::int64_t scores = choices().top_k * sum_bytes_;
+    unit.forward.add(ep_, Call::all_to_all_v, 2 * routed_rows() * scores);
+    unit.backward.add(ep_, Call::all_to_all_v, arriving_rows() * scores);
   }
   unit.forward.add(ep_, Call::all_to_all_v, routed_rows() * row);
   unit.backward.add(ep_, Call::all_to_all_v, arriving_rows() * row);

@@ -20,13 +20,19 @@ std::int64_t rows_for_each_rank(double factor, const ExpertChoices& choices) {
 }
 
 std::int64_t tokens_for_each_rank(double factor, const ExpertChoices& choices) {
-  const auto [tokens, top_k, experts, ranks] = choices;
-  const auto all = static_cast<double>(ranks);
-  return rounded_up(factor * static_cast<double>(tokens) * reached(all, top_k) / all, tokens);
+  const double share = ranks_of_token(choices) / static_cast<double>(choices.ranks);
+  return rounded_up(factor * static_cast<double>(choices.tokens) * share, choices.tokens);
 }
 
-double reached(double targets, std::int64_t top_k) {
-  return targets * (1 - std::pow(1 - 1 / targets, static_cast<double>(top_k)));
+/// A rank has none of them with the odds of drawing each from the experts of others.
+double ranks_of_token(const ExpertChoices& choices) {
+  const auto [tokens, top_k, experts, ranks] = choices;
+  const std::int64_t elsewhere = experts - experts / ranks;
+  double none = 1;
+  for (std::int64_t k = 0; k < top_k; ++k)
+    none *= static_cast<double>(std::max<std::int64_t>(0, elsewhere - k)) /
+            static_cast<double>(experts - k);
+  return static_cast<double>(ranks) * (1 - none);
 }
 
 }  // namespace tessera::plan

@@ -89,6 +89,9 @@ void CellClock::offload(CellTime& out, double bytes) const {
   out.input[Category::offload] += std::max(0.0, link - out.backward()) + memory;
 }
 
+/// A mixture's, where tokens go once to each rank (simulated-gpu.md counts them).
+constexpr double kLaunchesOfTokensOnce = 22;
+
 void CellClock::host(CellTime& out, bool mixture) const {
   constexpr std::array<double, 3> kLaunchedWithGraphs{1, 0.6, 0};
   const double each =
@@ -98,6 +101,8 @@ void CellClock::host(CellTime& out, bool mixture) const {
     const double local = static_cast<double>(work_.model.mixture->experts) / work_.ep;
     launches = {stack_.mixture_kernels.forward + local * stack_.expert_kernels.forward,
                 stack_.mixture_kernels.backward + local * stack_.expert_kernels.backward};
+    if (work_.dispatcher == Dispatcher::once_a_rank && work_.ep > 1)
+      launches.forward += kLaunchesOfTokensOnce;
   }
   if (machine_.host) {  // the same cores start an operation and do it
     const HostRank& host = *machine_.host;

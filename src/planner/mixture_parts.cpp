@@ -53,21 +53,28 @@ void CellParts::shared_experts() {
 
 namespace {
 
-/// Rows that a rank sends for each token, and the share of them that crosses domains.
+/// What a rank sends for each token.
 struct TokenRows {
-  double rows, kept = 1;
+  double rows;
+  double kept = 1;     ///< share of the rows that crosses domains
+  double choices = 0;  ///< numbers of 4 bytes in another message
 };
 
 TokenRows rows_of_token(const Workload& work, const Group& group) {
-  const std::int64_t top_k = work.model.mixture->top_k;
-  if (work.dispatcher == Dispatcher::alltoall)
-    return {static_cast<double>(top_k) * work.expert_rows()};
-  const double ranks = plan::reached(group.ranks, top_k);
-  TokenRows of{ranks};
-  if (work.dispatcher == Dispatcher::once_a_domain && group.domains() > 1)
-    of.kept = std::min(1.0, plan::reached(group.domains(), top_k) / ranks);
+  const ExpertShape& shape = *work.model.mixture;
+  const auto top_k = static_cast<double>(shape.top_k);
+  if (work.dispatcher == Dispatcher::alltoall) return {top_k * work.expert_rows()};
+  const auto reached = [&](int targets) {
+    return plan::ranks_of_token({1, shape.top_k, shape.experts, targets});
+  };
+  TokenRows of{reached(group.ranks)};
+  if (work.dispatcher == Dispatcher::once_a_domain) {
+    if (group.domains() > 1) of.kept = std::min(1.0, reached(group.domains()) / of.rows);
+    return of;
+  }
   if (work.expert_capacity > 0)
-    of.rows = std::min(work.expert_capacity * ranks, static_cast<double>(group.ranks));
+    of.rows = std::min(work.expert_capacity * of.rows, static_cast<double>(group.ranks));
+  of.choices = 2 * top_k * of.rows;
   return of;
 }
 
@@ -77,10 +84,12 @@ void CellParts::exchange(double routed) {
   if (work.ep == 1 && work.etp == 1) return;
   const double copies = static_cast<double>(work.model.mixture->top_k);
   const Group group = group_of(machine, work.ep, work.etp);
-  const auto [rows, kept] = rows_of_token(work, group);
+  const auto [rows, kept, choices] = rows_of_token(work, group);
   const double sent =
       routed * rows * static_cast<double>(work.model.dim) * element_bytes(work.precision);
-  const double both = 2 * exchange_seconds(machine, sent, group, kept) / stack.dispatch;
+  double both = 2 * exchange_seconds(machine, sent, group, kept);
+  if (choices > 0) both += exchange_seconds(machine, 4 * routed * choices, group, 1);
+  both /= stack.dispatch;
   double forward = both, backward = both;
   if (work.exchange_overlap) {
     // Beside another microbatch's computation, from which it takes multiprocessors.
@@ -102,7 +111,8 @@ void CellParts::exchange(double routed) {
   time.forward[Category::ep] += forward;
   time.input[Category::ep] += backward;
   if (full()) time.recomputed[Category::ep] += forward;
-  time.calls += full() ? 6 : 4;
+  const double calls = choices > 0 ? 3 : 2;
+  time.calls += full() ? 3 * calls : 2 * calls;
 }
 
 }  // namespace tessera::planner

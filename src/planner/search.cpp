@@ -14,8 +14,9 @@ namespace tessera::planner {
 namespace {
 
 /// What a rank computes for a microbatch; what passes the pipeline; and who shares the rest.
-constexpr std::array kCells{Knob::tp,         Knob::cp,        Knob::ep,       Knob::etp,
-                            Knob::microbatch, Knob::recompute, Knob::async_tp, Knob::precision};
+constexpr std::array kCells{Knob::tp,       Knob::cp,         Knob::ep,
+                            Knob::etp,      Knob::microbatch, Knob::recompute,
+                            Knob::async_tp, Knob::once,       Knob::precision};
 constexpr std::array kPipelines{Knob::pp, Knob::schedule};
 constexpr std::array kShares{Knob::replicate, Knob::reshard, Knob::accumulate};
 

@@ -4,6 +4,8 @@
 
 #include "tessera/planner/variant_space.hpp"
 
+#include <algorithm>
+
 namespace tessera::planner {
 namespace {
 
@@ -55,6 +57,8 @@ void set_degrees(const Variant& v, const Variant& own, config::Parallelism& mesh
               v[Knob::etp] == 1 ? v[Knob::tp] : 1);
   changes.set("parallelism.enable_async_tensor_parallel", mesh.enable_async_tensor_parallel,
               v[Knob::async_tp] == 1);
+  changes.set("parallelism.expert_parallel_comm_backend", mesh.expert_parallel_comm_backend,
+              std::string(v[Knob::once] == 1 ? "deepep" : "standard"));
 }
 
 void set_policies(const Variant& v, config::JobConfig& to, Changes& changes) {
@@ -127,6 +131,13 @@ std::optional<ChangedJob> VariantSpace::job(const Variant& v) const {
   return out;
 }
 
+int VariantSpace::most_recomputed() const {
+  const auto whole = std::ranges::find_if(recomputations_, [](const Recomputation& one) {
+    return one.kind == Recompute::full && one.blocks == 1;
+  });
+  return static_cast<int>(whole - recomputations_.begin());
+}
+
 int VariantSpace::turned(const Variant& v) const {
   int count = 0;
   for (const Knob knob : kEachKnob) count += v[knob] != own_[knob] ? 1 : 0;
@@ -135,8 +146,8 @@ int VariantSpace::turned(const Variant& v) const {
 
 const char* VariantSpace::name_of(Knob knob) {
   constexpr std::array<const char*, kKnobs> kNames{
-      "tp",        "cp", "ep",       "experts over tp", "microbatch", "recompute", "async tp",
-      "precision", "pp", "replicas", "weights",         "gradients",  "schedule"};
+      "tp",          "cp",        "ep", "experts over tp", "microbatch", "recompute", "async tp",
+      "tokens once", "precision", "pp", "replicas",        "weights",    "gradients", "schedule"};
   return kNames[static_cast<std::size_t>(knob)];
 }
 
@@ -149,7 +160,8 @@ std::string VariantSpace::text_of(Knob knob, const Variant& v) const {
   if (knob == Knob::reshard) return frees_weights(v) ? "freed" : "kept";
   if (knob == Knob::accumulate) return adds_whole_gradients(v) ? "whole" : "sharded";
   if (knob == Knob::precision) return planner::text_of(without_lists(v).precision);
-  if (knob == Knob::async_tp || knob == Knob::etp) return number == 1 ? "on" : "off";
+  if (knob == Knob::async_tp || knob == Knob::etp || knob == Knob::once)
+    return number == 1 ? "on" : "off";
   if (knob == Knob::schedule) {
     if (v[Knob::pp] == 1) return "none";
     const Pipeline* pipeline = pipeline_of(v[Knob::pp], v[Knob::schedule]);

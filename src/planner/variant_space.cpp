@@ -52,6 +52,7 @@ VariantSpace::VariantSpace(const config::Resolved& job, const plan::JobPlan& pla
   own_[Knob::etp] = plan.layout.experts_cut_by_tp() ? 1 : 0;
   own_[Knob::microbatch] = static_cast<int>(work_.microbatch);
   own_[Knob::async_tp] = job.job.parallelism.enable_async_tensor_parallel ? 1 : 0;
+  own_[Knob::once] = plan.expert_rows.once ? 1 : 0;
   own_[Knob::pp] = work_.pipeline.ranks();
   own_[Knob::replicate] = work_.replicate;
   find_degrees(machine);
@@ -74,8 +75,9 @@ void VariantSpace::find_degrees(const Machine& machine) {
   values_[Knob::tp] = own_first(own_[Knob::tp], tp);
   values_[Knob::cp] = own_first(own_[Knob::cp], cp);
   values_[Knob::ep] = own_first(own_[Knob::ep], ep);
-  values_[Knob::etp] =
-      own_first(own_[Knob::etp], work_.model.mixture ? std::vector{0, 1} : std::vector{0});
+  const std::vector<int> either = work_.model.mixture ? std::vector{0, 1} : std::vector{0};
+  values_[Knob::etp] = own_first(own_[Knob::etp], either);
+  values_[Knob::once] = own_first(own_[Knob::once], either);
   values_[Knob::microbatch] = own_first(own_[Knob::microbatch], microbatches);
   values_[Knob::pp] = own_first(own_[Knob::pp], divisors(gpus, deepest));
   values_[Knob::replicate] = own_first(own_[Knob::replicate], divisors(gpus, gpus));
@@ -96,12 +98,13 @@ void VariantSpace::find_policies(const Machine& machine) {
       recomputations_.push_back(other);
   for (std::size_t i = 0; i < recomputations_.size(); ++i)
     values_[Knob::recompute].push_back(static_cast<int>(i));
-  const bool fixed = job.debug.deterministic;
   values_[Knob::async_tp] = {own_[Knob::async_tp]};
   if (can_overlap_chunks()) values_[Knob::async_tp].push_back(1 - own_[Knob::async_tp]);
-  values_[Knob::reshard] = stack_.distributed_optimizer ? std::vector{0} : std::vector{0, 1, 2};
-  values_[Knob::accumulate] =
-      stack_.distributed_optimizer || fixed ? std::vector{0} : std::vector{0, 1, 2};
+  values_[Knob::reshard] = values_[Knob::accumulate] = {0};
+  if (!stack_.distributed_optimizer) {
+    values_[Knob::reshard] = {0, 1, 2};
+    if (!job.debug.deterministic) values_[Knob::accumulate] = {0, 1, 2};
+  }
   values_[Knob::precision] = {0};
   const Format other = work_.precision == Precision::f32 ? Format::bf16 : Format::f32;
   if (job_.origin("training.mixed_precision_param") == "default" && !plan_.linears.rounds() &&
@@ -124,13 +127,6 @@ void VariantSpace::find_schedules() {
 /// The scales of rounded products need all tokens at once.
 bool VariantSpace::can_overlap_chunks() const {
   return plan_.tensor.sequence_parallel && !plan_.linears.rounds();
-}
-
-int VariantSpace::most_recomputed() const {
-  const auto whole = std::ranges::find_if(recomputations_, [](const Recomputation& one) {
-    return one.kind == Recompute::full && one.blocks == 1;
-  });
-  return static_cast<int>(whole - recomputations_.begin());
 }
 
 bool VariantSpace::frees_weights(const Variant& variant) const {
@@ -171,6 +167,7 @@ bool VariantSpace::divides(const Variant& v) const {
 /// What has no effect stays as it is.
 bool VariantSpace::has_effect(const Variant& v) const {
   if (v[Knob::tp] == 1 && v[Knob::async_tp] != own_[Knob::async_tp]) return false;
+  if (v[Knob::ep] == 1 && v[Knob::once] != own_[Knob::once]) return false;
   Variant usual = v;
   usual[Knob::reshard] = usual[Knob::accumulate] = 0;
   if (v[Knob::reshard] != 0 && frees_weights(v) == frees_weights(usual)) return false;
@@ -280,6 +277,7 @@ Workload VariantSpace::without_lists(const Variant& v) const {
   out.recompute = again.kind;
   out.recomputed_blocks = again.blocks;
   out.async_tp = v[Knob::async_tp] == 1 && can_overlap_chunks();
+  out.dispatcher = v[Knob::once] == 1 ? Dispatcher::once_a_rank : Dispatcher::alltoall;
   if (v[Knob::precision] == 1)
     out.precision = work_.precision == Precision::f32 ? Precision::bf16 : Precision::f32;
   out.graphs = graphs_of(out);

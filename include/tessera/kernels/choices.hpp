@@ -12,17 +12,21 @@ namespace tessera::kernels {
 /// The permutation that undoes `order` [n], int64. Not differentiable.
 at::Tensor undoing(const at::Tensor& order);
 
-/// Whether every choice has a row, or some have none: their place is -1.
-enum class Absent : std::uint8_t { none, some };
+/// What has a partner. The place of a choice without a row is -1.
+enum class Paired : std::uint8_t {
+  choices,  ///< every choice; there may be more rows
+  rows,     ///< every row; there may be more choices
+  some      ///< there may be more of both
+};
 
 /// y[t] = sum over k of weights[t, k] rows[places[t, k]]; differentiable in rows and weights, with
-/// sums in a fixed order. rows [R, D] (f64, f32, bf16), R >= T K if none is absent; places [T, K]
-/// int64, of different rows. Those that no choice has are not read, and their gradient is 0.
-/// Choices without a row add nothing, and the gradient of their weights is 0. weights [T, K] of the
-/// type that computes (f64 for f64, else f32), or undefined: all are 1. Arithmetic in that type.
-/// Keeps its inputs for backward, but no rows without weights.
+/// sums in a fixed order. rows [R, D] (f64, f32, bf16); places [T, K] int64, of different rows.
+/// Rows that no choice has are not read, and their gradient is 0. Choices without a row add
+/// nothing, and the gradient of their weights is 0. weights [T, K] of the type that computes (f64
+/// for f64, else f32), or undefined: all are 1. Arithmetic in that type. Keeps its inputs for
+/// backward, but no rows without weights.
 at::Tensor sum_of_choices(const at::Tensor& rows, const at::Tensor& places,
-                          const at::Tensor& weights, Absent absent = Absent::none);
+                          const at::Tensor& weights, Paired paired = Paired::choices);
 
 /// y[r] = values[group_of[r]]. values [G, D] (f64, f32, bf16); group_of [R] int64, on their device.
 /// Differentiable in values: one product with zeros and ones adds up the gradients of a group, in a

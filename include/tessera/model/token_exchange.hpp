@@ -47,13 +47,12 @@ class TokenExchange {
 
   /// `sorted` by expert, with free rows where there are any: of any choice, and at no place.
   virtual SentRows spaced(SentRows sorted, const at::Tensor& /*sent*/) const { return sorted; }
-  /// What other ranks have for this one of `sent`, whose first dimension goes rank by rank: with
-  /// free rows of counts of experts, if each rank sends `rows`.
+  /// `received` from `sent`, as many numbers for each rank: with free rows, counts of experts if
+  /// each rank sends `rows`.
   virtual at::Tensor counts(const at::Tensor& sent, std::int64_t /*rows*/) const {
     return sent.unsqueeze(0);
   }
-  /// Rows as spaced() has them -> rows for the experts here, rank by rank, each rank's sorted by
-  /// expert.
+  /// Rows that lie rank by rank -> those of other ranks for this one, rank by rank.
   virtual at::Tensor to_experts(const at::Tensor& rows, const at::Tensor& /*sent*/,
                                 const at::Tensor& /*received*/) const {
     return rows;

@@ -17,9 +17,9 @@ namespace tessera::model {
 ///   dispatch and combine the place of each choice's row · sent [experts] and received [ranks,
 ///   experts here] int64 rows, see TokenExchange · order [rows] int64 in which rows of several
 ///   ranks lie expert by expert · balance: see balance_loss.hpp. Where a token goes once to a rank,
-///   m, scores and route are those of tokens that arrived, between dispatch and combine; received
-///   [1, experts here], sent [2, ranks] rows for and from each rank, undefined with free rows, and
-///   home [T', K] int64 the places of the sums that come back, -1 for a rank's second choice on.
+///   between dispatch and combine: scores and route [R, K] are those of the tokens that arrived ·
+///   received [1, experts here] · sent [2, ranks] rows for and from each rank, undefined with free
+///   rows · home [T', ranks] int64 where the sums of the ranks are when they come back, or -1.
 enum class Slot : std::uint8_t {
   tokens,
   x,

@@ -24,12 +24,11 @@ struct ExpertChoices {
 /// can choose the experts of one rank.
 std::int64_t rows_for_each_rank(double factor, const ExpertChoices& choices);
 
-/// Where a token goes once to each rank: `factor` times as many tokens as choose experts of a rank
-/// on average, if all choices are equally likely, but no more than there are.
-std::int64_t tokens_for_each_rank(double factor, const ExpertChoices& choices);
+/// How many ranks the experts of one token are on, on average over all sets of `top_k` experts.
+double ranks_of_token(const ExpertChoices& choices);
 
-/// How many of `targets` such as ranks, which share experts equally, `top_k` choices reach on
-/// average, if all are equally likely.
-double reached(double targets, std::int64_t top_k);
+/// Tokens for each rank, where a token goes once to it: `factor` times as many as it gets on
+/// average, see ranks_of_token(), but no more than there are.
+std::int64_t tokens_for_each_rank(double factor, const ExpertChoices& choices);
 
 }  // namespace tessera::plan

@@ -17,6 +17,7 @@ enum class Knob : std::uint8_t {
   microbatch,
   recompute,
   async_tp,
+  once,  ///< 1: tokens go once to each rank of their experts
   precision,
   pp,
   replicate,
@@ -24,11 +25,11 @@ enum class Knob : std::uint8_t {
   accumulate,
   schedule,
 };
-inline constexpr std::size_t kKnobs = 13;
+inline constexpr std::size_t kKnobs = 14;
 inline constexpr std::array<Knob, kKnobs> kEachKnob{
-    Knob::tp,        Knob::cp,         Knob::ep,        Knob::etp, Knob::microbatch,
-    Knob::recompute, Knob::async_tp,   Knob::precision, Knob::pp,  Knob::replicate,
-    Knob::reshard,   Knob::accumulate, Knob::schedule};
+    Knob::tp,        Knob::cp,       Knob::ep,         Knob::etp,       Knob::microbatch,
+    Knob::recompute, Knob::async_tp, Knob::once,       Knob::precision, Knob::pp,
+    Knob::replicate, Knob::reshard,  Knob::accumulate, Knob::schedule};
 
 /// One element for each knob.
 template <class T>

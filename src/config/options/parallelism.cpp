@@ -171,10 +171,9 @@ OptionList parallelism_options() {
           .at_least(1)
           .only_if(&shares_experts)
           .is_ours(),
-      OPTION(
-          parallelism.expert_parallel_comm_backend,
-          "How tokens travel to experts: standard = once for each of them; deepep = once to each "
-          "rank, which returns the sum of its experts, as the library DeepEP does")
+      OPTION(parallelism.expert_parallel_comm_backend,
+             "How tokens travel: standard = once for each of their experts; deepep = once to each "
+             "rank that has some of them. That rank returns a sum")
           .one_of({"standard", "deepep"})
           .only_if(&shares_experts),
   };

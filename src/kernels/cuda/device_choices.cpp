@@ -24,7 +24,7 @@ ChoiceRows<T> choice_rows(const at::Tensor& rows, const at::Tensor& places,
 }  // namespace
 
 at::Tensor sum_of_choices(const at::Tensor& rows, const at::Tensor& places,
-                          const at::Tensor& weights, Absent /*absent*/) {
+                          const at::Tensor& weights, Paired /*paired*/) {
   const at::Tensor sums = choice_sums(rows, places);
   with_type(rows.scalar_type(), [&]<class T>(T) {
     sum_of_choices(choice_rows<T>(rows, places, weights, rows.size(0), rows.size(1)),
@@ -35,8 +35,8 @@ at::Tensor sum_of_choices(const at::Tensor& rows, const at::Tensor& places,
 
 std::pair<at::Tensor, at::Tensor> sum_of_choices_backward(
     const at::Tensor& gradient, const at::Tensor& rows, std::int64_t count,
-    const at::Tensor& places, const at::Tensor& weights, Absent absent) {
-  auto made = choice_gradients(gradient, count, places, weights, absent);
+    const at::Tensor& places, const at::Tensor& weights, Paired paired) {
+  auto made = choice_gradients(gradient, count, places, weights, paired);
   with_type(gradient.scalar_type(), [&]<class T>(T) {
     using C = Compute<T>;
     const ChoiceGradients<T> to{pointer<T>(made.first),

@@ -164,7 +164,7 @@ TEST(Memory, ExpertsOfAllRanks) {
   Predictions errors;
   GradientCase row;
   row.dp = row.ep = world().size();
-  for (const char* family : {"qwen3_moe", "deepseek_v3"})
+  for (const char* family : {"qwen3_moe", "deepseek_v3", "gpt_oss"})
     for (const char* rounded : {"", "float8", "mx"}) {
       row.family = family;
       row.experts = rounded;
@@ -179,7 +179,7 @@ TEST(Memory, ExpertsOfAllRanks) {
       row.sends_once = false;
     }
   errors.print();
-  EXPECT_EQ(errors.rows(), 24);
+  EXPECT_EQ(errors.rows(), 36);
 }
 
 /// Masters or activations in host memory, weights without gradients, gradients and sums in other

@@ -163,26 +163,26 @@ Tensor embedding_backward(const Tensor& gradient, const kernels::SortedTokens& s
 }
 
 Tensor sum_of_choices(const Tensor& rows, const Tensor& places, const Tensor& weights,
-                      kernels::Absent absent) {
+                      kernels::Paired paired) {
   const Tensor sums = kernels::device::choice_sums(rows, places);
   HostKernel kernel("sum_of_choices", rows);
-  kernel.issue([absent, rows = kernel.reads(rows), places = kernel.reads(places),
+  kernel.issue([paired, rows = kernel.reads(rows), places = kernel.reads(places),
                 weights = kernel.reads(weights), sums = kernel.writes(sums)] {
-    sums.copy_(host_backend.sum_of_choices(rows, places, weights, absent));
+    sums.copy_(host_backend.sum_of_choices(rows, places, weights, paired));
   });
   return sums;
 }
 
 std::pair<Tensor, Tensor> sum_of_choices_backward(const Tensor& gradient, const Tensor& rows,
                                                   std::int64_t count, const Tensor& places,
-                                                  const Tensor& weights, kernels::Absent absent) {
-  auto made = kernels::device::choice_gradients(gradient, count, places, weights, absent);
+                                                  const Tensor& weights, kernels::Paired paired) {
+  auto made = kernels::device::choice_gradients(gradient, count, places, weights, paired);
   HostKernel kernel("sum_of_choices_backward", gradient);
-  kernel.issue([count, absent, gradient = kernel.reads(gradient), rows = kernel.reads(rows),
+  kernel.issue([count, paired, gradient = kernel.reads(gradient), rows = kernel.reads(rows),
                 places = kernel.reads(places), weights = kernel.reads(weights),
                 of_rows = kernel.writes(made.first), of_weights = kernel.writes(made.second)] {
     const auto [rows_made, weights_made] =
-        host_backend.sum_of_choices_backward(gradient, rows, count, places, weights, absent);
+        host_backend.sum_of_choices_backward(gradient, rows, count, places, weights, paired);
     of_rows.copy_(rows_made);
     if (of_weights.defined()) of_weights.copy_(weights_made);
   });

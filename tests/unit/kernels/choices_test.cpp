@@ -79,7 +79,7 @@ TEST(SumOfChoices, LeavesChoicesWithoutARow) {
           const at::Tensor absent = places.lt(0);
           const auto sum = [&](const std::vector<at::Tensor>& in) {
             return sum_of_choices(in[0], places.to(test_device()),
-                                  in.size() > 1 ? in[1] : at::Tensor(), Absent::some);
+                                  in.size() > 1 ? in[1] : at::Tensor(), Paired::some);
           };
           const auto of_zeros = [&](const std::vector<at::Tensor>& in) {
             const at::Tensor weights =
@@ -99,7 +99,7 @@ TEST(SumOfChoices, ReadsNoRowForThem) {
   const at::Tensor rows = at::full({4, 8}, NAN, at::kFloat).to(test_device()).requires_grad_();
   const at::Tensor weights = at::ones({3, 2}, at::kFloat).to(test_device()).requires_grad_();
   const at::Tensor places = at::full({3, 2}, -1, at::kLong).to(test_device());
-  const at::Tensor y = sum_of_choices(rows, places, weights, Absent::some);
+  const at::Tensor y = sum_of_choices(rows, places, weights, Paired::some);
   torch::autograd::backward({y}, {at::ones_like(y)});
   for (const at::Tensor& zeros : {y, rows.grad(), weights.grad()})
     EXPECT_TRUE(zeros.eq(0).all().item<bool>());

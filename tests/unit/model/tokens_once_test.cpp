@@ -3,14 +3,17 @@
 
 #include <gtest/gtest.h>
 
+#include "tessera/kernels/operation.hpp"
+
 namespace tessera::model {
 namespace {
 
-/// The first of two ranks, which gets what it sends.
+/// One of two ranks, which gets what it sends.
 class Loop : public TokenExchange {
  public:
-  explicit Loop(FixedRows fixed = {}) : fixed_(fixed) {}
+  explicit Loop(FixedRows fixed = {}, std::int64_t rank = 0) : fixed_(fixed), rank_(rank) {}
   std::int64_t ranks() const override { return 2; }
+  std::int64_t rank() const override { return rank_; }
   bool has_free_rows() const override { return fixed_.choices > 0; }
   bool sends_once() const override { return true; }
   FixedRows fixed_rows(const ChoiceCounts& /*of*/) const override { return fixed_; }
@@ -26,11 +29,17 @@ class Loop : public TokenExchange {
     return rows;
   }
 
+  at::Tensor from_experts(const at::Tensor& rows, const at::Tensor& /*sent*/,
+                          const at::Tensor& /*received*/) const override {
+    return rows;
+  }
+
   mutable std::int64_t misfits = 0;
   mutable std::vector<at::Tensor> messages;
 
  private:
   FixedRows fixed_;
+  std::int64_t rank_;
 };
 
 /// Tokens 0, 1, ... whose rows are their numbers, and scores 10 t + k.
@@ -49,16 +58,19 @@ Flow sent(const Loop& exchange, const at::Tensor& chosen) {
   return flow;
 }
 
+at::Tensor numbers(std::vector<std::int64_t> values) {
+  return at::tensor(values, at::kLong).view({-1, 2});
+}
+
 at::Tensor column(std::vector<double> values) {
   return at::tensor(values, at::kDouble).unsqueeze(1);
 }
 
 TEST(TokensOnce, TravelToEachRankOfTheirExperts) {
   const Loop exchange;
-  Flow flow = sent(exchange, at::tensor({0, 1, 0, 2, 3, 2}, at::kLong).view({3, 2}));
+  Flow flow = sent(exchange, numbers({0, 1, 0, 2, 3, 2}));
   EXPECT_TRUE(at::equal(exchange.messages[1], column({0, 1, 1, 2})));
-  EXPECT_TRUE(
-      at::equal(flow[Slot::home], at::tensor({0, -1, 1, 2, 3, -1}, at::kLong).view({3, 2})));
+  EXPECT_TRUE(at::equal(flow[Slot::home], numbers({0, -1, 1, 2, -1, 3})));
   EXPECT_TRUE(at::equal(exchange.messages[0].narrow(1, 0, 2),
                         at::tensor({0., 1., 10., 11., 10., 11., 20., 21.}).view({4, 2})));
 }
@@ -66,18 +78,54 @@ TEST(TokensOnce, TravelToEachRankOfTheirExperts) {
 /// Here are experts 0 and 1: what other ranks hold is left to them.
 TEST(TokensOnce, LieExpertByExpert) {
   const Loop exchange;
-  Flow flow = sent(exchange, at::tensor({1, 0, 0, 1}, at::kLong).view({2, 2}));
+  Flow flow = sent(exchange, numbers({1, 0, 0, 1}));
   EXPECT_TRUE(at::equal(flow[Slot::m], column({0, 1, 0, 1})));
-  EXPECT_TRUE(at::equal(flow[Slot::received], at::tensor({2, 2}, at::kLong).view({1, 2})));
-  EXPECT_TRUE(at::equal(flow[Slot::route], at::tensor({2, 0, 1, 3}, at::kLong).view({2, 2})));
+  EXPECT_TRUE(at::equal(flow[Slot::received], numbers({2, 2})));
+  EXPECT_TRUE(at::equal(flow[Slot::route], numbers({2, 0, 1, 3})));
+}
+
+TEST(TokensOnce, AreForTheExpertsOfTheirRank) {
+  const Loop exchange({.choices = 2, .tokens = 2}, 1);
+  Flow flow = sent(exchange, numbers({1, 3, 2, 0}));
+  EXPECT_TRUE(at::equal(flow[Slot::m].narrow(0, 0, 4), column({1, 1, 0, 0})))
+      << "each comes in the message of each rank";
+  EXPECT_TRUE(at::equal(flow[Slot::received], numbers({2, 2})));
+  EXPECT_TRUE(at::equal(flow[Slot::route], numbers({-1, 2, 0, -1, -1, 3, 1, -1})));
+}
+
+/// Experts that return what they get: sums are those of all scores, and of their gradients each has
+/// the token's value.
+TEST(TokensOnce, ReturnWeightedSums) {
+  for (const bool before : {false, true})
+    for (const FixedRows& fixed : {FixedRows{}, FixedRows{.choices = 4, .tokens = 3}}) {
+      const Loop exchange(fixed);
+      const at::Tensor scores = at::randn({3, 2}, at::kDouble).requires_grad_(),
+                       values = at::randn({3, 5}, at::kDouble).requires_grad_();
+      Flow flow;
+      flow[Slot::m] = values;
+      flow[Slot::scores] = scores;
+      flow[Slot::route] = numbers({0, 1, 1, 0, 0, 1});
+      RoutingRule rule;
+      rule.experts = 4;
+      rule.top_k = 2;
+      rule.before_experts = before;
+      CellContext context;
+      context.exchange = &exchange;
+      send_tokens_once(flow, context, rule);
+      return_sums(flow, context, before);
+      EXPECT_TRUE(flow[Slot::h].allclose(values * scores.sum(1, true)));
+      kernels::run_backward({flow[Slot::h].sum()}, {at::ones({}, at::kDouble)});
+      EXPECT_TRUE(scores.grad().allclose(values.sum(1, true).expand({3, 2})));
+      EXPECT_TRUE(values.grad().allclose(scores.sum(1, true).expand({3, 5})));
+    }
 }
 
 TEST(TokensOnce, FillFreeRowsThatNobodyReads) {
   const Loop exchange({.choices = 3, .tokens = 3});
-  Flow flow = sent(exchange, at::tensor({1, 0, 0, 1}, at::kLong).view({2, 2}));
+  Flow flow = sent(exchange, numbers({1, 0, 0, 1}));
   EXPECT_EQ(exchange.misfits, 1) << "four choices of one rank";
   const Loop roomy({.choices = 4, .tokens = 3});
-  flow = sent(roomy, at::tensor({1, 0, 0, 1}, at::kLong).view({2, 2}));
+  flow = sent(roomy, numbers({1, 0, 0, 1}));
   EXPECT_EQ(roomy.misfits, 0);
   EXPECT_EQ(flow[Slot::m].size(0), 8);
   EXPECT_TRUE(at::equal(flow[Slot::m].narrow(0, 0, 4), column({0, 1, 0, 1})));
@@ -85,7 +133,7 @@ TEST(TokensOnce, FillFreeRowsThatNobodyReads) {
 }
 
 TEST(TokensOnce, NoteRanksThatGetTooMany) {
-  const at::Tensor chosen = at::tensor({0, 1, 0, 2, 1, 3}, at::kLong).view({3, 2});
+  const at::Tensor chosen = numbers({0, 1, 0, 2, 1, 3});
   const Loop few_tokens({.choices = 4, .tokens = 2});
   sent(few_tokens, chosen);
   EXPECT_EQ(few_tokens.misfits, 1) << "three tokens for the first rank";
