@@ -61,10 +61,10 @@ class RowBiases {
 };
 
 /// In host memory. Choices that are even, and those of a rehearsal, are known without the device.
-Tensor counts_on_host(const Tensor& chosen, std::int64_t experts, bool even) {
-  const bool known = even || kernels::shapes_alone(chosen.device());
-  if (!known) return count_choices(chosen, experts).to(at::kCPU);
-  return count_choices(at::arange(chosen.size(0), at::kLong).remainder(experts), experts);
+Tensor counts_on_host(const Tensor& chosen, const RoutingRule& rule) {
+  const bool known = rule.forced_even || kernels::shapes_alone(chosen.device());
+  if (!known) return count_choices(chosen, rule.experts).to(at::kCPU);
+  return count_choices(even_choices(chosen.size(0), rule, at::kCPU), rule.experts);
 }
 
 at::ScalarType wide(at::ScalarType type) { return type == at::kDouble ? type : at::kFloat; }
@@ -94,15 +94,14 @@ CellFunction CellMaker::dispatch() const {
   return [rule = shape_.mixture->routing](Flow& flow, const CellContext& context) {
     const TokenExchange& exchange = *context.exchange;
     if (exchange.sends_once()) return send_tokens_once(flow, context, rule);
-    const Tensor chosen = flow.take(Slot::route).flatten();
-    const Tensor order = chosen.argsort(/*stable=*/true, 0, false);
-    const Tensor sent = host_counts(exchange, flow[Slot::m])
-                            ? counts_on_host(chosen, rule.experts, rule.forced_even)
-                            : count_choices(chosen, rule.experts);
+    const Tensor chosen = flow.take(Slot::route),
+                 order = chosen.flatten().argsort(/*stable=*/true, 0, false);
+    const Tensor sent = host_counts(exchange, flow[Slot::m]) ? counts_on_host(chosen, rule)
+                                                             : count_choices(chosen, rule.experts);
     const Tensor& scores_of_tokens = flow[Slot::scores];
     const SentRows sends =
-        exchange.spaced({order, kernels::undoing(order).view(scores_of_tokens.sizes())}, sent);
-    const Tensor received = exchange.counts(sent, sends.order.size(0));
+        spaced({order, kernels::undoing(order).view(scores_of_tokens.sizes())}, sent, exchange);
+    const Tensor received = received_rows(sent, sends.order.size(0) / exchange.ranks(), exchange);
     const Tensor token = sends.order.div(sends.places.size(1), "floor");
     Tensor rows = rows_of_tokens(flow.take(Slot::m), token, sends.places);
     if (rule.before_experts) {
@@ -110,7 +109,7 @@ CellFunction CellMaker::dispatch() const {
           reordered(scores_of_tokens.flatten(), sends.order, sends.places.flatten()).unsqueeze(1);
       rows = (rows.to(scores.scalar_type()) * scores).to(rows.scalar_type());
     }
-    rows = exchange.to_experts(rows, sent, received);
+    rows = exchange.travel(rows, sent, received);
     if (received.size(0) > 1) {
       const Tensor by_expert = expert_order(received, rows, exchange);
       rows = reordered(rows, by_expert, kernels::undoing(by_expert));
@@ -150,7 +149,7 @@ CellFunction CellMaker::combine() const {
     Tensor rows = flow.take(Slot::m);
     if (const Tensor by_expert = flow.take(Slot::order); by_expert.defined())
       rows = reordered(rows, kernels::undoing(by_expert), by_expert);
-    rows = context.exchange->from_experts(rows, sent, received);
+    rows = context.exchange->travel(rows, received, sent);
     const Tensor places = flow.take(Slot::route), scores = flow.take(Slot::scores);
     flow[Slot::h] = kernels::sum_of_choices(rows, places, before ? Tensor() : scores);
   };

@@ -22,10 +22,7 @@ Tensor within_best_groups(const Tensor& scores, const RoutingRule& rule) {
 Tensor choose(const Tensor& scores, const Tensor& bias, const RoutingRule& rule) {
   at::NoGradGuard no_grad;
   const std::int64_t tokens = scores.size(0);
-  if (rule.forced_even)
-    return at::arange(tokens * rule.top_k, scores.options().dtype(at::kLong))
-        .remainder(rule.experts)
-        .view({tokens, rule.top_k});
+  if (rule.forced_even) return even_choices(tokens, rule, scores.device());
   Tensor merit = bias.defined() ? scores + bias.to(scores.scalar_type()) : scores;
   if (rule.groups > 0) merit = within_best_groups(merit, rule);
   return std::get<1>(merit.topk(rule.top_k, -1, true, false));
@@ -43,6 +40,12 @@ Routing route(const Tensor& logits, const Tensor& bias, const RoutingRule& rule)
   routing.weights = routing.weights * rule.scale;
   routing.probabilities = sigmoid ? scores / (scores.sum(-1, true) + 1e-20) : scores;
   return routing;
+}
+
+Tensor even_choices(std::int64_t tokens, const RoutingRule& rule, at::Device device) {
+  return at::arange(tokens * rule.top_k, at::TensorOptions(at::kLong).device(device))
+      .remainder(rule.experts)
+      .view({tokens, rule.top_k});
 }
 
 /// LibTorch's bincount asks a device for the largest value.

@@ -43,6 +43,31 @@ Tensor rows_of_tokens(const Tensor& tokens, const Tensor& of, const Tensor& plac
   return kernels::apply(RowsOfTokens(paired), {tokens, of, places});
 }
 
+SentRows spaced(SentRows sorted, const Tensor& sent, const TokenExchange& exchange) {
+  if (!exchange.has_free_rows()) return sorted;
+  const std::int64_t ranks = exchange.ranks(), choices = sorted.order.size(0);
+  const std::int64_t rows =
+      exchange.fixed_rows({sorted.places.size(0), sorted.places.size(1), sent.size(0)}).choices;
+  const Tensor counts = sent.view({ranks, -1}).sum(1), ends = counts.cumsum(0),
+               begins = ends - counts;
+  exchange.expect_fit(counts, rows);
+  const auto numbers = counts.options();
+  const Tensor row = at::arange(choices, numbers),
+               rank = at::searchsorted(ends, row, /*out_int32=*/false, /*right=*/true);
+  const Tensor moves = at::arange(ranks, numbers) * rows - begins,
+               place = (row + moves.index_select(0, rank)).clamp_max(ranks * rows - 1);
+  const Tensor from = (begins.unsqueeze(1) + at::arange(rows, numbers)).clamp_max(choices - 1);
+  return {sorted.order.index_select(0, from.flatten()),
+          place.index_select(0, sorted.places.flatten()).view(sorted.places.sizes())};
+}
+
+Tensor received_rows(const Tensor& sent, std::int64_t rows, const TokenExchange& exchange) {
+  const Tensor received = exchange.counts(sent);
+  if (!exchange.has_free_rows()) return received;
+  const Tensor ends = received.cumsum(1).clamp_max(rows);
+  return ends.diff(1, 1, at::zeros({received.size(0), 1}, ends.options()));
+}
+
 Tensor reordered(const Tensor& rows, const Tensor& order, const Tensor& back) {
   return kernels::apply(Reordered(), {rows, order, back});
 }

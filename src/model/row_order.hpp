@@ -15,6 +15,15 @@ namespace tessera::model {
 at::Tensor rows_of_tokens(const at::Tensor& tokens, const at::Tensor& of, const at::Tensor& places,
                           kernels::Paired paired = kernels::Paired::choices);
 
+/// `sorted` by expert, `sent` rows for each expert. With free rows, which are of any choice and at
+/// no place, the rows for each rank begin at a multiple of a fixed number. Where it is too small,
+/// some get the places of others.
+SentRows spaced(SentRows sorted, const at::Tensor& sent, const TokenExchange& exchange);
+
+/// TokenExchange::counts() of `sent`, of which no more count than each rank sends, if it is a fixed
+/// number of `rows` for each.
+at::Tensor received_rows(const at::Tensor& sent, std::int64_t rows, const TokenExchange& exchange);
+
 /// rows[order]; gradients come from gradient[back], which undoes `order` for rows that count.
 at::Tensor reordered(const at::Tensor& rows, const at::Tensor& order, const at::Tensor& back);
 

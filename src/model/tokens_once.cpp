@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "tokens_once.hpp"
 
+#include <algorithm>
+
 #include "row_order.hpp"
 #include "tessera/kernels/choices.hpp"
 #include "tessera/kernels/operation.hpp"
@@ -45,11 +47,10 @@ RowCounts fixed_counts(const Needs& needs, const TokenExchange& exchange, const 
   const FixedRows each = exchange.fixed_rows({needs.tokens.size(0), rule.top_k, rule.experts});
   const std::int64_t ranks = exchange.ranks();
   exchange.expect_fit(needs.tokens_of_ranks(), each.tokens);
-  exchange.expect_fit(needs.choices.sum(0), each.choices);
   RowCounts counts;
   counts.begins = at::arange(ranks, needs.tokens.options()) * each.tokens;
   counts.rows = ranks * each.tokens;
-  counts.choices = ranks * each.choices;
+  counts.choices = ranks * std::min(each.choices, each.tokens * rule.top_k);
   return counts;
 }
 
@@ -67,13 +68,12 @@ RowCounts chosen_counts(const Tensor& chosen, const Needs& needs, const TokenExc
   const std::int64_t ranks = exchange.ranks();
   Tensor sent;
   if (rule.forced_even || kernels::shapes_alone(chosen.device())) {
-    const Tensor even =
-        at::arange(chosen.numel(), at::kLong).remainder(rule.experts).view(chosen.sizes());
+    const Tensor even = even_choices(chosen.size(0), rule, at::kCPU);
     sent = counts_of(even, needs_of(even.div(rule.experts / ranks, "floor"), ranks), rule);
   } else {
     sent = counts_of(chosen, needs, rule).to(at::kCPU);
   }
-  const Tensor received = exchange.counts(sent.flatten(), 0), tokens = needs.tokens_of_ranks();
+  const Tensor received = exchange.counts(sent), tokens = needs.tokens_of_ranks();
   RowCounts counts;
   counts.begins = tokens.cumsum(0) - tokens;
   counts.sent_and_received = at::stack({sent.select(1, 0), received.select(1, 0)});
@@ -104,31 +104,31 @@ TokenRows rows_of(const Tensor& rank_of, const Needs& needs, const RowCounts& co
   return {token, home, home.gather(1, rank_of)};
 }
 
+/// `counts`: see RowCounts::sent_and_received.
 Tensor to_ranks(const Tensor& rows, const TokenExchange& exchange, const Tensor& counts) {
-  if (!counts.defined()) return exchange.to_experts(rows, {}, {});
-  return exchange.to_experts(rows, counts[0], counts[1].unsqueeze(1));
+  if (!counts.defined()) return exchange.travel(rows, {}, {});
+  return exchange.travel(rows, counts[0], counts[1]);
 }
 
 Tensor from_ranks(const Tensor& rows, const TokenExchange& exchange, const Tensor& counts) {
-  if (!counts.defined()) return exchange.from_experts(rows, {}, {});
-  return exchange.from_experts(rows, counts[0], counts[1].unsqueeze(1));
+  if (!counts.defined()) return exchange.travel(rows, {}, {});
+  return exchange.travel(rows, counts[1], counts[0]);
 }
 
 /// Of scores and experts [tokens, K], TokenRows::token and TokenRows::places: those of each row
 /// that arrives, [R, K] each. One message has both: the type of scores holds all numbers of
-/// experts. Nobody's rows have none of the experts. A choice's gradient is that of the row for its
-/// rank.
+/// experts. They begin at 1. Nobody's rows have 0, as those that a rehearsal gets from others. A
+/// choice's gradient is that of the row for its rank.
 class SentChoices final : public kernels::Operation {
  public:
   /// The exchange outlives every graph.
-  SentChoices(const TokenExchange& exchange, Tensor counts, std::int64_t experts)
-      : exchange_(exchange), counts_(std::move(counts)), experts_(experts) {}
+  SentChoices(const TokenExchange& exchange, Tensor counts)
+      : exchange_(exchange), counts_(std::move(counts)) {}
   std::vector<Tensor> forward(kernels::Kept& kept, std::span<const Tensor> inputs) override {
     kept.save({inputs[3]});
     const std::int64_t k = inputs[0].size(1);
-    Tensor choices = at::cat({inputs[0], inputs[1].to(inputs[0].scalar_type())}, 1);
-    if (!counts_.defined())
-      choices = at::cat({choices, at::full({1, 2 * k}, experts_, choices.options())});
+    Tensor choices = at::cat({inputs[0], (inputs[1] + 1).to(inputs[0].scalar_type())}, 1);
+    if (!counts_.defined()) choices = at::cat({choices, at::zeros({1, 2 * k}, choices.options())});
     const Tensor arrived = to_ranks(choices.index_select(0, inputs[2]), exchange_, counts_);
     return {arrived.narrow(1, 0, k).contiguous(), arrived.narrow(1, k, k).to(at::kLong)};
   }
@@ -140,7 +140,6 @@ class SentChoices final : public kernels::Operation {
  private:
   const TokenExchange& exchange_;
   Tensor counts_;
-  std::int64_t experts_;
 };
 
 /// Rows of the experts here, in their order.
@@ -150,19 +149,21 @@ struct ExpertRows {
   Tensor counts;  ///< [1, experts here]
 };
 
-/// `experts` [R, K] of the choices that arrived; `first` and `here`: those of this rank. Choices of
-/// others come last. A rehearsal gets what it sent, so that counts are those that were agreed on.
-ExpertRows by_expert(const Tensor& experts, std::int64_t first, std::int64_t here,
-                     const RowCounts& agreed) {
-  const Tensor local = (experts - first).clamp(-1, here).remainder(here + 1).flatten();
+/// `experts` [R, K] of the choices that arrived, from 1 on. Choices of other ranks come last. The
+/// numbers of rows are those that were agreed on: a rehearsal gets others.
+ExpertRows by_expert(const Tensor& experts, const RowCounts& agreed, const TokenExchange& exchange,
+                     std::int64_t here) {
+  const Tensor local =
+      (experts - (exchange.rank() * here + 1)).clamp(-1, here).remainder(here + 1).flatten();
   const auto [sorted, order] = local.sort(/*stable=*/true, /*dim=*/0, /*descending=*/false);
   const Tensor places = kernels::undoing(order).view(experts.sizes()),
                choice = order.narrow(0, 0, agreed.choices);
   if (agreed.experts.defined())
     return {choice, places.masked_fill(places.ge(agreed.choices), -1), agreed.experts};
-  const Tensor ends = at::searchsorted(sorted, at::arange(here, sorted.options()),
-                                       /*out_int32=*/false, /*right=*/true)
-                          .clamp_max(agreed.choices);
+  const Tensor wanted = at::searchsorted(sorted, at::arange(here, sorted.options()),
+                                         /*out_int32=*/false, /*right=*/true);
+  exchange.expect_fit(wanted.select(0, here - 1), agreed.choices);
+  const Tensor ends = wanted.clamp_max(agreed.choices);
   return {choice, places.masked_fill(places.ge(ends.select(0, here - 1)), -1),
           ends.diff(1, 0, at::zeros({1}, ends.options())).unsqueeze(0)};
 }
@@ -180,9 +181,9 @@ void send_tokens_once(Flow& flow, const CellContext& context, const RoutingRule&
   const Tensor& travelling = counts.sent_and_received;
   const TokenRows rows = rows_of(rank_of, needs, counts);
   const std::vector<Tensor> choices =
-      kernels::apply_all(std::make_unique<SentChoices>(exchange, travelling, rule.experts),
+      kernels::apply_all(std::make_unique<SentChoices>(exchange, travelling),
                          {flow.take(Slot::scores), chosen, rows.token, rows.places});
-  const ExpertRows order = by_expert(choices[1], exchange.rank() * here, here, counts);
+  const ExpertRows order = by_expert(choices[1], counts, exchange, here);
   // Nobody's rows have any token's values.
   const Tensor token = fixed ? rows.token.clamp_max(chosen.size(0) - 1) : rows.token;
   const Tensor arrived = to_ranks(

@@ -12,12 +12,6 @@ using Counts = std::vector<std::int64_t>;
 
 namespace {
 
-/// Rows for (from) each rank, from a matrix [ranks, experts of one] in host memory.
-Counts rows_of_ranks(const Tensor& matrix) {
-  const Tensor rows = matrix.sum(1).contiguous();
-  return {rows.data_ptr<std::int64_t>(), rows.data_ptr<std::int64_t>() + rows.numel()};
-}
-
 Tensor exchanged(const Tensor& rows, const Counts& out, const Counts& in, comm::Communicator& ep) {
   const std::int64_t width = rows.size(1);
   const auto elements = [width](Counts counts) {
@@ -68,55 +62,21 @@ void ExpertExchange::expect_fit(const Tensor& counts, std::int64_t most) const {
   overflows_.add_(counts.gt(most).sum());
 }
 
-/// The rows for each rank begin at a multiple of a fixed number. Where it is too small, some get
-/// the places of others.
-model::SentRows ExpertExchange::spaced(model::SentRows sorted, const Tensor& sent) const {
-  if (!fixed_) return sorted;
-  const at::NoGradGuard no_grad;
-  const std::int64_t ranks = ep_.size(), choices = sorted.order.size(0);
-  const std::int64_t rows =
-      fixed_rows({sorted.places.size(0), sorted.places.size(1), sent.size(0)}).choices;
-  const Tensor counts = sent.view({ranks, -1}).sum(1), ends = counts.cumsum(0),
-               begins = ends - counts;
-  expect_fit(counts, rows);
-  const auto numbers = counts.options();
-  const Tensor row = at::arange(choices, numbers),
-               rank = at::searchsorted(ends, row, /*out_int32=*/false, /*right=*/true);
-  const Tensor moves = at::arange(ranks, numbers) * rows - begins,
-               place = (row + moves.index_select(0, rank)).clamp_max(ranks * rows - 1);
-  const Tensor from = (begins.unsqueeze(1) + at::arange(rows, numbers)).clamp_max(choices - 1);
-  return {sorted.order.index_select(0, from.flatten()),
-          place.index_select(0, sorted.places.flatten()).view(sorted.places.sizes())};
-}
-
-Tensor ExpertExchange::counts(const Tensor& sent, std::int64_t rows) const {
-  const Tensor mine = sent.view({ep_.size(), -1}).contiguous(), received = at::empty_like(mine);
+Tensor ExpertExchange::counts(const Tensor& sent) const {
+  const Tensor mine = sent.view({ranks(), -1}).contiguous(), received = at::empty_like(mine);
   comm::Communicator& ranks = fixed_ ? ep_ : ep_.host();
   ranks.all_to_all(buffer_of(mine), buffer_of(received)).wait();
-  if (!fixed_) return received;
-  const Tensor ends = received.cumsum(1).clamp_max(rows / ep_.size());
-  return ends.diff(1, 1, at::zeros({ep_.size(), 1}, ends.options()));
+  return received;
 }
 
-Tensor ExpertExchange::to_experts(const Tensor& rows, const Tensor& sent,
-                                  const Tensor& received) const {
-  const auto [out, in] = row_counts(rows, sent, received);
-  return kernels::apply(Exchange(out, in, ep_), {rows});
-}
-
-Tensor ExpertExchange::from_experts(const Tensor& rows, const Tensor& sent,
-                                    const Tensor& received) const {
-  const auto [out, in] = row_counts(rows, sent, received);
-  return kernels::apply(Exchange(in, out, ep_), {rows});
-}
-
-/// For and from each rank, on the way to experts.
-std::pair<Counts, Counts> ExpertExchange::row_counts(const Tensor& rows, const Tensor& sent,
-                                                     const Tensor& received) const {
-  if (!fixed_) return {rows_of_ranks(sent.view(received.sizes())), rows_of_ranks(received)};
-  const auto ranks = static_cast<std::size_t>(ep_.size());
-  const Counts each(ranks, rows.size(0) / ep_.size());
-  return {each, each};
+Tensor ExpertExchange::travel(const Tensor& rows, const Tensor& out, const Tensor& in) const {
+  const auto rows_of_ranks = [&](const Tensor& counts) {
+    const auto size = static_cast<std::size_t>(ranks());
+    if (fixed_) return Counts(size, rows.size(0) / ranks());
+    const Tensor sums = counts.view({ranks(), -1}).sum(1);
+    return Counts(sums.data_ptr<std::int64_t>(), sums.data_ptr<std::int64_t>() + size);
+  };
+  return kernels::apply(Exchange(rows_of_ranks(out), rows_of_ranks(in), ep_), {rows});
 }
 
 }  // namespace tessera::parallel

@@ -18,10 +18,13 @@ std::string measured_first(const JobPlan& plan) {
 std::string uneven_experts(const JobPlan& plan) {
   const auto& mixture = plan.model.shape.mixture;
   if (plan.layout.expert_degree() > 1 && mixture && !mixture->routing.forced_even &&
-      !plan.fixes_rows())
-    return "the rows of each expert depend on the data; "
-           "parallelism.expert_parallel_capacity_factor fixes their number, and "
-           "debug.moe_force_load_balance makes them equal";
+      !plan.fixes_rows()) {
+    const std::string why =
+        "the rows of each expert depend on the data; "
+        "parallelism.expert_parallel_capacity_factor fixes their number, and "
+        "debug.moe_force_load_balance makes them equal";
+    return plan.expert_rows.once ? why + ", but sends tokens to fewer ranks" : why;
+  }
   return {};
 }
 

@@ -89,8 +89,8 @@ void CellClock::offload(CellTime& out, double bytes) const {
   out.input[Category::offload] += std::max(0.0, link - out.backward()) + memory;
 }
 
-/// A mixture's, where tokens go once to each rank (simulated-gpu.md counts them).
-constexpr double kLaunchesOfTokensOnce = 22;
+/// More of a mixture's, where tokens go once to each rank (simulated-gpu.md counts them).
+constexpr double kLaunchesOfTokensOnce = 23, kWithACapacity = 12;
 
 void CellClock::host(CellTime& out, bool mixture) const {
   constexpr std::array<double, 3> kLaunchedWithGraphs{1, 0.6, 0};
@@ -102,7 +102,7 @@ void CellClock::host(CellTime& out, bool mixture) const {
     launches = {stack_.mixture_kernels.forward + local * stack_.expert_kernels.forward,
                 stack_.mixture_kernels.backward + local * stack_.expert_kernels.backward};
     if (work_.dispatcher == Dispatcher::once_a_rank && work_.ep > 1)
-      launches.forward += kLaunchesOfTokensOnce;
+      launches.forward += work_.expert_capacity > 0 ? kWithACapacity : kLaunchesOfTokensOnce;
   }
   if (machine_.host) {  // the same cores start an operation and do it
     const HostRank& host = *machine_.host;

@@ -74,7 +74,7 @@ TokenRows rows_of_token(const Workload& work, const Group& group) {
   }
   if (work.expert_capacity > 0)
     of.rows = std::min(work.expert_capacity * of.rows, static_cast<double>(group.ranks));
-  of.choices = 2 * top_k * of.rows;
+  if (work.ep > 1) of.choices = 2 * top_k * of.rows;
   return of;
 }
 

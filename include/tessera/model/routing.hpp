@@ -18,6 +18,9 @@ struct Routing {
 /// choice only (https://arxiv.org/abs/2408.15664).
 Routing route(const at::Tensor& logits, const at::Tensor& bias, const RoutingRule& rule);
 
+/// Choices of experts in turn (RoutingRule::forced_even), [tokens, K] int64. The host knows them.
+at::Tensor even_choices(std::int64_t tokens, const RoutingRule& rule, at::Device device);
+
 /// How often each of `experts` was chosen: [experts] int64, on the device of `chosen`, for which
 /// the host does not wait.
 at::Tensor count_choices(const at::Tensor& chosen, std::int64_t experts);

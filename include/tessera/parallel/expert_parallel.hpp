@@ -31,18 +31,11 @@ class ExpertExchange final : public model::TokenExchange {
   bool sends_once() const override { return rows_.once; }
   model::FixedRows fixed_rows(const model::ChoiceCounts& of) const override;
   void expect_fit(const at::Tensor& counts, std::int64_t most) const override;
-  model::SentRows spaced(model::SentRows sorted, const at::Tensor& sent) const override;
-  at::Tensor counts(const at::Tensor& sent, std::int64_t rows) const override;
-  at::Tensor to_experts(const at::Tensor& rows, const at::Tensor& sent,
-                        const at::Tensor& received) const override;
-  at::Tensor from_experts(const at::Tensor& rows, const at::Tensor& sent,
-                          const at::Tensor& received) const override;
+  at::Tensor counts(const at::Tensor& sent) const override;
+  at::Tensor travel(const at::Tensor& rows, const at::Tensor& out,
+                    const at::Tensor& in) const override;
 
  private:
-  using Counts = std::vector<std::int64_t>;
-  std::pair<Counts, Counts> row_counts(const at::Tensor& rows, const at::Tensor& sent,
-                                       const at::Tensor& received) const;
-
   comm::Communicator& ep_;
   plan::ExpertRows rows_;
   bool fixed_ = false;

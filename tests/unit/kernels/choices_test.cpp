@@ -94,6 +94,23 @@ TEST(SumOfChoices, LeavesChoicesWithoutARow) {
         }
 }
 
+/// Where every row has a choice, no gradient is filled with zeros first.
+TEST(SumOfChoices, GivesAGradientToEachRow) {
+  at::manual_seed(9);
+  for (const auto dtype : dtypes) {
+    const at::Tensor places = at::full({21}, -1, at::kLong);
+    places.index_copy_(0, at::randn({21}).argsort().narrow(0, 0, 12), at::randn({12}).argsort());
+    const auto sum = [&](const std::vector<at::Tensor>& in) {
+      return sum_of_choices(in[0], places.view({7, 3}).to(test_device()), in[1], Paired::rows);
+    };
+    const auto of_zeros = [&](const std::vector<at::Tensor>& in) {
+      const at::Tensor rows = in[0].index_select(0, places.clamp_min(0)).view({7, 3, -1});
+      return (rows * in[1].masked_fill(places.view({7, 3}).lt(0), 0).unsqueeze(-1)).sum(1);
+    };
+    expect_twins(sum, of_zeros, {random({12, 24}, dtype), random({7, 3}, computing(dtype))});
+  }
+}
+
 /// They read no row, so that none makes a sum NaN.
 TEST(SumOfChoices, ReadsNoRowForThem) {
   const at::Tensor rows = at::full({4, 8}, NAN, at::kFloat).to(test_device()).requires_grad_();

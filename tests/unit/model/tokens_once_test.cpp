@@ -20,17 +20,10 @@ class Loop : public TokenExchange {
   void expect_fit(const at::Tensor& counts, std::int64_t most) const override {
     misfits += counts.gt(most).sum().item<std::int64_t>();
   }
-  at::Tensor counts(const at::Tensor& sent, std::int64_t /*rows*/) const override {
-    return sent.view({2, -1});
-  }
-  at::Tensor to_experts(const at::Tensor& rows, const at::Tensor& /*sent*/,
-                        const at::Tensor& /*received*/) const override {
+  at::Tensor counts(const at::Tensor& sent) const override { return sent; }
+  at::Tensor travel(const at::Tensor& rows, const at::Tensor& /*out*/,
+                    const at::Tensor& /*in*/) const override {
     messages.push_back(rows);
-    return rows;
-  }
-
-  at::Tensor from_experts(const at::Tensor& rows, const at::Tensor& /*sent*/,
-                          const at::Tensor& /*received*/) const override {
     return rows;
   }
 
@@ -121,13 +114,13 @@ TEST(TokensOnce, ReturnWeightedSums) {
 }
 
 TEST(TokensOnce, FillFreeRowsThatNobodyReads) {
+  const Loop narrow({.choices = 1, .tokens = 3});
+  Flow flow = sent(narrow, numbers({1, 0, 0, 1}));
+  EXPECT_EQ(narrow.misfits, 1) << "four choices arrive where two fit";
   const Loop exchange({.choices = 3, .tokens = 3});
-  Flow flow = sent(exchange, numbers({1, 0, 0, 1}));
-  EXPECT_EQ(exchange.misfits, 1) << "four choices of one rank";
-  const Loop roomy({.choices = 4, .tokens = 3});
-  flow = sent(roomy, numbers({1, 0, 0, 1}));
-  EXPECT_EQ(roomy.misfits, 0);
-  EXPECT_EQ(flow[Slot::m].size(0), 8);
+  flow = sent(exchange, numbers({1, 0, 0, 1}));
+  EXPECT_EQ(exchange.misfits, 0);
+  EXPECT_EQ(flow[Slot::m].size(0), 6);
   EXPECT_TRUE(at::equal(flow[Slot::m].narrow(0, 0, 4), column({0, 1, 0, 1})));
   EXPECT_TRUE(at::equal(flow[Slot::route].narrow(0, 2, 4), at::full({4, 2}, -1, at::kLong)));
 }
@@ -137,9 +130,13 @@ TEST(TokensOnce, NoteRanksThatGetTooMany) {
   const Loop few_tokens({.choices = 4, .tokens = 2});
   sent(few_tokens, chosen);
   EXPECT_EQ(few_tokens.misfits, 1) << "three tokens for the first rank";
-  const Loop few_choices({.choices = 3, .tokens = 3});
-  sent(few_choices, chosen);
-  EXPECT_EQ(few_choices.misfits, 1) << "four choices of its experts";
+}
+
+/// One choice more than there are tokens, as sizes that are rounded up may ask for.
+TEST(TokensOnce, HaveNoMoreRowsThanChoicesArrive) {
+  const Loop exchange({.choices = 4, .tokens = 3});
+  Flow flow = sent(exchange, at::tensor({0, 1, 0}, at::kLong).view({3, 1}));
+  EXPECT_EQ(flow[Slot::m].size(0), 6);
 }
 
 }  // namespace
