@@ -21,6 +21,7 @@ namespace schedule = tessera::schedule;
 struct Wanted {
   std::string schedule, svg, csv, map;
   int ranks = 4, microbatches = 8, stages_per_rank = 0;
+  bool pairs = false;
   schedule::Durations durations;
 };
 
@@ -35,13 +36,20 @@ const schedule::Traits& schedule_of(const std::string& typed) {
 }
 
 schedule::Table table_of(const Wanted& wanted) {
-  if (wanted.schedule.ends_with(".csv")) return schedule::read_csv(wanted.schedule);
+  const bool file = wanted.schedule.ends_with(".csv");
+  tessera::require(!wanted.pairs || !file, ExitCode::usage,
+                   "--pairs is for DualPipeV; a file marks its pairs itself, as "
+                   "(0F1;3B0)OVERLAP_F_B");
+  if (file) return schedule::read_csv(wanted.schedule);
   const schedule::Traits& schedule = schedule_of(wanted.schedule);
+  tessera::require(!wanted.pairs || schedule.kind == schedule::Kind::dual_pipe_v, ExitCode::usage,
+                   "--pairs is for DualPipeV; {} has no pairs", schedule.name);
   const int each = wanted.stages_per_rank > 0 ? wanted.stages_per_rank : schedule.usual_stages();
   const auto map = wanted.map.empty() ? schedule.usual_map(wanted.ranks, each)
                                       : schedule::StageMap::parse(wanted.map, each * wanted.ranks,
                                                                   wanted.ranks, "--map");
-  return {compute_orders(schedule.kind, map, wanted.microbatches), map, wanted.microbatches};
+  const auto pairs = wanted.pairs ? schedule::Pairs::together : schedule::Pairs::apart;
+  return {compute_orders(schedule.kind, map, wanted.microbatches, pairs), map, wanted.microbatches};
 }
 
 void print(const std::string& name, const schedule::Table& table,
@@ -92,6 +100,8 @@ int run(const tessera::app::Args& args) {
                  "duration of W, the gradient of the weights [1]")
       .positive();
   app.add_option("--transfer", wanted.durations.transfer, "duration of a transfer [0]").at_least(0);
+  app.add_flag("--pairs", wanted.pairs,
+               "run F and B of DualPipeV's pairs together, as jobs with expert parallelism do");
   app.add_option("-o,--out", wanted.svg, "draw the timeline (SVG)");
   app.add_option("--csv", wanted.csv, "write the schedule in PyTorch's notation");
   if (!app.parse(args)) return 0;

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "tessera/kernels/operation.hpp"
 
+#include <ATen/SequenceNumber.h>
 #include <torch/csrc/autograd/autograd.h>
 #include <torch/csrc/autograd/custom_function.h>
 
@@ -69,8 +70,14 @@ std::vector<at::Tensor> apply_all(std::unique_ptr<Operation> operation,
   return Bridge::apply(at::TensorList(inputs), c10::make_intrusive<Holder>(std::move(operation)));
 }
 
-SavedTensors::SavedTensors() { listed = &list_; }
-SavedTensors::~SavedTensors() { listed = nullptr; }
+SavedTensors::SavedTensors(std::vector<at::Tensor>* list) : outer_(listed) { listed = list; }
+SavedTensors::~SavedTensors() { listed = outer_; }
+
+void OperationNumbers::resume() const {
+  while (at::sequence_number::peek() < next_) at::sequence_number::get_and_increment();
+}
+
+void OperationNumbers::pause() { next_ = at::sequence_number::peek(); }
 
 void run_backward(const std::vector<at::Tensor>& outputs,
                   const std::vector<at::Tensor>& gradients) {

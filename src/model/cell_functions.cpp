@@ -62,6 +62,8 @@ void add_bias(Flow& flow, const CellContext& context) {
 CellFunctions CellMaker::functions_of(const CellSpec& cell) const {
   CellFunctions made{forward_of(cell), {}};
   if (cell.kind == CellKind::linear && cell.biased) made.epilogue = add_bias;
+  if (cell.kind == CellKind::dispatch) made.arrived = dispatched();
+  if (cell.kind == CellKind::combine) made.arrived = combined();
   return made;
 }
 

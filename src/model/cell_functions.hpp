@@ -33,8 +33,10 @@ class CellMaker {
   // mixture.cpp
   CellFunction router(int mixture) const;
   CellFunction dispatch() const;
+  CellFunction dispatched() const;
   CellFunction experts() const;
   CellFunction combine() const;
+  CellFunction combined() const;
 
   const DecoderShape& shape_;
   const ModelSpec& model_;

@@ -2,6 +2,7 @@
 // A mixture of experts: router, dispatch of tokens to experts, grouped products, weighted sum; no
 // token is dropped.
 #include <optional>
+#include <utility>
 
 #include "cell_functions.hpp"
 #include "row_order.hpp"
@@ -109,16 +110,23 @@ CellFunction CellMaker::dispatch() const {
           reordered(scores_of_tokens.flatten(), sends.order, sends.places.flatten()).unsqueeze(1);
       rows = (rows.to(scores.scalar_type()) * scores).to(rows.scalar_type());
     }
-    rows = exchange.travel(rows, sent, received);
-    if (received.size(0) > 1) {
-      const Tensor by_expert = expert_order(received, rows, exchange);
+    *context.arrival = exchange.send(rows, sent, received);
+    flow[Slot::route] = sends.places;
+    flow[Slot::sent] = sent;
+    flow[Slot::received] = received;
+  };
+}
+
+CellFunction CellMaker::dispatched() const {
+  return [rule = shape_.mixture->routing](Flow& flow, const CellContext& context) {
+    if (context.exchange->sends_once()) return take_tokens(flow, context, rule);
+    Tensor rows = std::exchange(*context.arrival, nullptr)();
+    if (flow[Slot::received].size(0) > 1) {
+      const Tensor by_expert = expert_order(flow[Slot::received], rows, *context.exchange);
       rows = reordered(rows, by_expert, kernels::undoing(by_expert));
       flow[Slot::order] = by_expert;
     }
     flow[Slot::m] = rows;
-    flow[Slot::route] = sends.places;
-    flow[Slot::sent] = sent;
-    flow[Slot::received] = received;
   };
 }
 
@@ -144,13 +152,20 @@ CellFunction CellMaker::experts() const {
 
 CellFunction CellMaker::combine() const {
   return [before = shape_.mixture->routing.before_experts](Flow& flow, const CellContext& context) {
-    if (context.exchange->sends_once()) return return_sums(flow, context, before);
+    if (context.exchange->sends_once()) return send_sums(flow, context, before);
     const Tensor sent = flow.take(Slot::sent), received = flow.take(Slot::received);
     Tensor rows = flow.take(Slot::m);
     if (const Tensor by_expert = flow.take(Slot::order); by_expert.defined())
       rows = reordered(rows, kernels::undoing(by_expert), by_expert);
-    rows = context.exchange->travel(rows, received, sent);
-    const Tensor places = flow.take(Slot::route), scores = flow.take(Slot::scores);
+    *context.arrival = context.exchange->send(rows, received, sent);
+  };
+}
+
+CellFunction CellMaker::combined() const {
+  return [before = shape_.mixture->routing.before_experts](Flow& flow, const CellContext& context) {
+    if (context.exchange->sends_once()) return take_sums(flow, context);
+    const Tensor rows = std::exchange(*context.arrival, nullptr)(), places = flow.take(Slot::route),
+                 scores = flow.take(Slot::scores);
     flow[Slot::h] = kernels::sum_of_choices(rows, places, before ? Tensor() : scores);
   };
 }

@@ -2,6 +2,7 @@
 #include "tokens_once.hpp"
 
 #include <algorithm>
+#include <utility>
 
 #include "row_order.hpp"
 #include "tessera/kernels/choices.hpp"
@@ -105,14 +106,14 @@ TokenRows rows_of(const Tensor& rank_of, const Needs& needs, const RowCounts& co
 }
 
 /// `counts`: see RowCounts::sent_and_received.
-Tensor to_ranks(const Tensor& rows, const TokenExchange& exchange, const Tensor& counts) {
-  if (!counts.defined()) return exchange.travel(rows, {}, {});
-  return exchange.travel(rows, counts[0], counts[1]);
+Arrival to_ranks(const Tensor& rows, const TokenExchange& exchange, const Tensor& counts) {
+  if (!counts.defined()) return exchange.send(rows, {}, {});
+  return exchange.send(rows, counts[0], counts[1]);
 }
 
-Tensor from_ranks(const Tensor& rows, const TokenExchange& exchange, const Tensor& counts) {
-  if (!counts.defined()) return exchange.travel(rows, {}, {});
-  return exchange.travel(rows, counts[1], counts[0]);
+Arrival from_ranks(const Tensor& rows, const TokenExchange& exchange, const Tensor& counts) {
+  if (!counts.defined()) return exchange.send(rows, {}, {});
+  return exchange.send(rows, counts[1], counts[0]);
 }
 
 /// Of scores and experts [tokens, K], TokenRows::token and TokenRows::places: those of each row
@@ -129,11 +130,11 @@ class SentChoices final : public kernels::Operation {
     const std::int64_t k = inputs[0].size(1);
     Tensor choices = at::cat({inputs[0], (inputs[1] + 1).to(inputs[0].scalar_type())}, 1);
     if (!counts_.defined()) choices = at::cat({choices, at::zeros({1, 2 * k}, choices.options())});
-    const Tensor arrived = to_ranks(choices.index_select(0, inputs[2]), exchange_, counts_);
+    const Tensor arrived = to_ranks(choices.index_select(0, inputs[2]), exchange_, counts_)();
     return {arrived.narrow(1, 0, k).contiguous(), arrived.narrow(1, k, k).to(at::kLong)};
   }
   std::vector<Tensor> backward(kernels::Kept& kept, std::vector<Tensor> gradients) override {
-    const Tensor back = from_ranks(gradients[0].contiguous(), exchange_, counts_);
+    const Tensor back = from_ranks(gradients[0].contiguous(), exchange_, counts_)();
     return {back.gather(0, kept.saved()[0]), {}, {}, {}};
   }
 
@@ -183,34 +184,45 @@ void send_tokens_once(Flow& flow, const CellContext& context, const RoutingRule&
   const std::vector<Tensor> choices =
       kernels::apply_all(std::make_unique<SentChoices>(exchange, travelling),
                          {flow.take(Slot::scores), chosen, rows.token, rows.places});
-  const ExpertRows order = by_expert(choices[1], counts, exchange, here);
   // Nobody's rows have any token's values.
   const Tensor token = fixed ? rows.token.clamp_max(chosen.size(0) - 1) : rows.token;
-  const Tensor arrived = to_ranks(
-      rows_of_tokens(flow.take(Slot::m), token, rows.home, pairs(fixed)), exchange, travelling);
-  Tensor ordered =
-      rows_of_tokens(arrived, order.choice.div(rule.top_k, "floor"), order.places, pairs(fixed));
-  if (rule.before_experts) {
-    const Tensor scores = rows_of_tokens(choices[0].view({-1, 1}), order.choice,
-                                         order.places.view({-1, 1}), pairs(fixed));
-    ordered = (ordered.to(scores.scalar_type()) * scores).to(ordered.scalar_type());
-  }
-  flow[Slot::m] = ordered;
+  *context.arrival = to_ranks(rows_of_tokens(flow.take(Slot::m), token, rows.home, pairs(fixed)),
+                              exchange, travelling);
+  const ExpertRows order = by_expert(choices[1], counts, exchange, here);
   flow[Slot::scores] = choices[0];
   flow[Slot::route] = order.places;
   flow[Slot::received] = order.counts;
   flow[Slot::sent] = travelling;
   flow[Slot::home] = rows.home;
+  flow[Slot::order] = order.choice;
 }
 
-void return_sums(Flow& flow, const CellContext& context, bool before) {
+void take_tokens(Flow& flow, const CellContext& context, const RoutingRule& rule) {
+  const Paired paired = pairs(context.exchange->has_free_rows());
+  const Tensor choice = flow.take(Slot::order), places = flow[Slot::route],
+               arrived = std::exchange(*context.arrival, nullptr)();
+  Tensor ordered = rows_of_tokens(arrived, choice.div(rule.top_k, "floor"), places, paired);
+  if (rule.before_experts) {
+    const Tensor scores =
+        rows_of_tokens(flow[Slot::scores].view({-1, 1}), choice, places.view({-1, 1}), paired);
+    ordered = (ordered.to(scores.scalar_type()) * scores).to(ordered.scalar_type());
+  }
+  flow[Slot::m] = ordered;
+}
+
+void send_sums(Flow& flow, const CellContext& context, bool before) {
   const Tensor scores = flow.take(Slot::scores), places = flow.take(Slot::route);
   const Paired paired = pairs(context.exchange->has_free_rows());
   const Tensor sums =
       kernels::sum_of_choices(flow.take(Slot::m), places, before ? Tensor() : scores, paired);
-  const Tensor back = from_ranks(sums, *context.exchange, flow.take(Slot::sent));
+  *context.arrival = from_ranks(sums, *context.exchange, flow.take(Slot::sent));
   flow.take(Slot::received);
-  flow[Slot::h] = kernels::sum_of_choices(back, flow.take(Slot::home), {}, paired);
+}
+
+void take_sums(Flow& flow, const CellContext& context) {
+  const Tensor back = std::exchange(*context.arrival, nullptr)();
+  flow[Slot::h] = kernels::sum_of_choices(back, flow.take(Slot::home), {},
+                                          pairs(context.exchange->has_free_rows()));
 }
 
 }  // namespace tessera::model

@@ -9,10 +9,14 @@
 
 namespace tessera::model {
 
-/// Of a flow in front of dispatch: tokens arrive, and lie expert by expert.
+/// Of a flow in front of dispatch: sends its tokens.
 void send_tokens_once(Flow& flow, const CellContext& context, const RoutingRule& rule);
-/// Of a flow in front of combine: sums of the experts' results. `before`: scores were applied
+/// The tokens that have arrived lie expert by expert.
+void take_tokens(Flow& flow, const CellContext& context, const RoutingRule& rule);
+/// Of a flow in front of combine: sends sums of the experts' results. `before`: scores were applied
 /// before the experts.
-void return_sums(Flow& flow, const CellContext& context, bool before);
+void send_sums(Flow& flow, const CellContext& context, bool before);
+/// Adds up the sums of all ranks.
+void take_sums(Flow& flow, const CellContext& context);
 
 }  // namespace tessera::model

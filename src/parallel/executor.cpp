@@ -2,11 +2,30 @@
 #include "tessera/parallel/executor.hpp"
 
 #include <optional>
+#include <utility>
 
+#include "stage_forward.hpp"
 #include "tessera/base/error.hpp"
 #include "tessera/parallel/tensor_buffer.hpp"
 
 namespace tessera::parallel {
+namespace {
+
+/// In backward passes of a stage, while this lives.
+class OthersCompute {
+ public:
+  OthersCompute(StageExperts& experts, std::function<void()> others) : experts_(experts) {
+    experts_.let_compute(std::move(others));
+  }
+  ~OthersCompute() { experts_.let_compute({}); }
+  OthersCompute(const OthersCompute&) = delete;
+  OthersCompute& operator=(const OthersCompute&) = delete;
+
+ private:
+  StageExperts& experts_;
+};
+
+}  // namespace
 
 using model::Flow;
 using model::Slot;
@@ -25,9 +44,14 @@ PassResult Executor::evaluate(const ActionList& list, std::span<const Microbatch
 }
 
 PassResult Executor::run(const ActionList& list, Pass pass) {
-  for (const Action& action : list) {
-    current_microbatch_ = pass.first + action.microbatch.value();
-    computes(action.kind) ? compute(action, pass) : move(action);
+  for (auto action = list.begin(); action != list.end(); ++action) {
+    current_microbatch_ = pass.first + action->microbatch.value();
+    if (action->overlaps_next) {
+      pair(action[0], action[1], pass);
+      ++action;
+    } else {
+      computes(action->kind) ? compute(*action, pass) : move(*action);
+    }
     outgoing_.remove_if([](Transfer& sent) { return sent.request.test(); });
   }
   for (Transfer& sent : outgoing_) sent.request.wait();
@@ -58,28 +82,71 @@ void Executor::compute(const Action& action, Pass& pass) {
     backward(action, pass);
 }
 
-void Executor::forward(const Action& action, Pass& pass) {
+Flow Executor::begin_forward(const Action& action, const Pass& pass) {
   Stage& stage = stages_.at(action.stage);
   const Microbatch& data = pass.microbatches[action.microbatch.position()];
-  const int number = pass.first + action.microbatch.value();
+  stage.begin_forward(pass.first + action.microbatch.value(), data.documents);
+  if (!stage.first()) return arrived(action, inputs_);
   Flow in;
-  stage.begin_forward(number, data.documents);
-  if (stage.first())
-    in[Slot::tokens] = data.tokens;
-  else
-    in = arrived(action, inputs_);
-  if (!stage.last()) {
-    StagePass made =
-        pass.evaluates ? stage.evaluate(number, in, nullptr) : stage.forward(number, in, nullptr);
+  in[Slot::tokens] = data.tokens;
+  return in;
+}
+
+void Executor::end_forward(const Action& action, StagePass made, Pass& pass) {
+  if (!stages_.at(action.stage).last()) {
     hand_over(action, action.stage + 1, std::move(made.flow), outputs_, inputs_);
     return;
   }
-  const LossInput input{data.labels, pass.scale};
-  StagePass made =
-      pass.evaluates ? stage.evaluate(number, in, &input) : stage.forward(number, in, &input);
   // A schedule may run them in any order; they are given back in that of the batch.
   pass.result.token_losses.resize(pass.microbatches.size());
   pass.result.token_losses[action.microbatch.position()] = std::move(made.token_losses);
+}
+
+void Executor::forward(const Action& action, Pass& pass) {
+  Stage& stage = stages_.at(action.stage);
+  const Flow in = begin_forward(action, pass);
+  const std::optional<LossInput> loss = loss_of(action, pass);
+  const int number = pass.first + action.microbatch.value();
+  const LossInput* at_end = loss ? &*loss : nullptr;
+  end_forward(
+      action,
+      pass.evaluates ? stage.evaluate(number, in, at_end) : stage.forward(number, in, at_end),
+      pass);
+}
+
+/// While rows of one travel, the other computes.
+void Executor::pair(const Action& forward, const Action& backward, Pass& pass) {
+  const Flow in = begin_forward(forward, pass);
+  const std::optional<LossInput> loss = loss_of(forward, pass);
+  const int number = pass.first + forward.microbatch.value(),
+            other = pass.first + backward.microbatch.value();
+  StageForward computed(stages_.at(forward.stage), number, in, loss ? &*loss : nullptr);
+  const auto advance = [&] {
+    std::optional<metrics::PhaseTimer::Scope> phase;
+    if (timer_) phase.emplace(*timer_, metrics::Phase::forward);
+    current_microbatch_ = number;
+    const bool more = computed.advance();
+    current_microbatch_ = other;
+    return more;
+  };
+  current_microbatch_ = other;
+  {
+    const OthersCompute others(stages_.at(backward.stage).experts(), [&] {
+      const std::string place = comm::Watchdog::place();
+      advance();
+      const std::size_t space = std::min(place.rfind(' '), place.size() - 1);
+      comm::Watchdog::at(place.substr(0, space), place.substr(space + 1));
+    });
+    compute(backward, pass);
+  }
+  while (advance()) {
+  }
+  end_forward(forward, computed.take(), pass);
+}
+
+std::optional<LossInput> Executor::loss_of(const Action& action, const Pass& pass) {
+  if (!stages_.at(action.stage).last()) return std::nullopt;
+  return LossInput{pass.microbatches[action.microbatch.position()].labels, pass.scale};
 }
 
 void Executor::backward(const Action& action, const Pass& pass) {

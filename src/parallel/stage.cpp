@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "tessera/parallel/stage.hpp"
 
+#include "stage_forward.hpp"
 #include "tessera/parallel/tensor_buffer.hpp"
 
 namespace tessera::parallel {
@@ -125,33 +126,17 @@ void Stage::gather_for_forward(std::size_t unit) {
 }
 
 StagePass Stage::forward(int microbatch, const Flow& in, const LossInput* loss) {
-  const ContextOperations operations = operations_of(microbatch);
-  model::CellContext context = context_with(operations);
-  context.loads = &experts_.loads();
-  std::optional<LossInput> whole_loss;
-  if (loss) whole_loss = {loss->labels, loss->scale, experts_.loss_scale()};
-  StagePass result{in, {}, {}};
-  for (std::size_t k = 0; k < units_.size(); ++k) {
-    UnitState& state = units_[k];
-    gather_for_forward(k);
-    if (k > 0 && k + 1 == units_.size()) reducer_.settle();  // before the memory of logits
-    const LossInput* here = last() && k + 1 == units_.size() && whole_loss ? &*whole_loss : nullptr;
-    TapeEntry entry = recompute_.open() && state.block
-                          ? recompute_.measured_forward(state, k, result.flow, context)
-                          : forward_unit(state, result.flow, context, here);
-    if (look_) look_();
-    result.flow = entry.out;
-    if (entry.loss.defined()) result.loss = entry.loss.detach();
-    result.token_losses = std::move(entry.token_losses);
-    experts_.add_loss(entry.balance);
-    if (entry.recompute == Recompute::unit) entry.out = {};
-    tape_.passes[{microbatch, k}] = std::move(entry);
-    reshard(state);
+  StageForward pass(*this, microbatch, in, loss);
+  while (pass.advance()) {
   }
+  return pass.take();
+}
+
+/// After the forward pass that it measured.
+void Stage::close_budget() {
   using enum Axis;
   if (recompute_.open())
     recompute_.close(units_, mesh_.along({dp_replicate, dp_shard, cp, tp}).host());
-  return result;
 }
 
 Flow Stage::backward(int microbatch, Flow gradients, Backward what) {

@@ -57,17 +57,6 @@ std::vector<Tensor> Unit::own_tensors(const TapeEntry& entry, std::span<const Te
   return own;
 }
 
-TapeEntry Stage::forward_unit(UnitState& state, const Flow& in, const model::CellContext& context,
-                              const LossInput* loss) {
-  if (!tape_.offload || !state.block) return state.unit.forward(in, context, loss, state.recompute);
-  std::optional<kernels::SavedTensors> saved;
-  if (state.recompute != Recompute::unit) saved.emplace();
-  TapeEntry entry = state.unit.forward(in, context, loss, state.recompute);
-  entry.offloaded = tape_.offload->send(
-      state.unit.own_tensors(entry, saved ? saved->list() : std::vector<Tensor>()));
-  return entry;
-}
-
 /// What this pass needs is there, and what the next one needs comes back while it computes.
 void Stage::fetch_for_backward(const TapeEntry& entry, int microbatch, std::size_t unit) {
   if (!tape_.offload) return;

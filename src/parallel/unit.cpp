@@ -7,7 +7,7 @@
 #include "tessera/kernels/operation.hpp"
 #include "tessera/parallel/linear_cross_entropy.hpp"
 #include "tessera/parallel/tensor_parallel.hpp"
-#include "unit_operations.hpp"
+#include "unit_forward.hpp"
 
 namespace tessera::parallel {
 namespace {
@@ -16,17 +16,6 @@ using model::Boundary;
 using model::Flow;
 using model::kSlotList;
 using model::Slot;
-
-/// The same values as leaves of a new graph.
-Flow detached(const Flow& flow) {
-  Flow result;
-  for (const Slot slot : kSlotList) {
-    const at::Tensor& value = flow[slot];
-    if (value.defined())
-      result[slot] = value.is_floating_point() ? value.detach().set_requires_grad(true) : value;
-  }
-  return result;
-}
 
 /// Is "layers.2.moe.router.gate.weight" a parameter of module "moe.router.gate"?
 bool holds(const std::string& module, const std::string& param) {
@@ -54,7 +43,7 @@ Unit::Unit(const model::Model& model, const model::UnitSpec& spec, std::vector<S
       vocab_(model.dimensions.vocab) {
   for (int i = spec.begin; i < spec.end; ++i) {
     const model::CellSpec& cell = model.cells[static_cast<std::size_t>(i)];
-    Step step{&cell, &model.functions[static_cast<std::size_t>(i)], {}, {}, {}};
+    Step step{&cell, &model.functions[static_cast<std::size_t>(i)], {}, {}, {}, 0};
     for (const int param : cell.params) {
       const model::ParamSpec& weight = model.params[static_cast<std::size_t>(param)];
       step.weights.push_back(find_weight(&weight, groups_));
@@ -67,6 +56,20 @@ Unit::Unit(const model::Model& model, const model::UnitSpec& spec, std::vector<S
     steps_.push_back(std::move(step));
   }
   if (!steps_.back().weights.empty()) vocab_begin_ = steps_.back().weights[0].row_begin;
+  if (tensor_.exchange->ranks() > 1) hide_dispatch();
+}
+
+/// A shared expert, whose cells precede the router, comes after dispatch.
+void Unit::hide_dispatch() {
+  const auto first = [this](model::CellKind kind) {
+    return std::ranges::find_if(steps_, [kind](const Step& s) { return s.cell->kind == kind; });
+  };
+  const auto router = first(model::CellKind::router), dispatch = first(model::CellKind::dispatch);
+  const auto shared =
+      std::find_if(steps_.begin(), router, [](const Step& s) { return s.cell->source == Slot::m; });
+  if (dispatch == steps_.end() || shared == router) return;
+  dispatch->beside = static_cast<std::size_t>(router - shared);
+  std::rotate(shared, router, dispatch + 1);
 }
 
 void Unit::start_unshard() {
@@ -133,9 +136,9 @@ void Unit::reduce(const model::CellSpec& cell, Flow& flow, UnitOperations& opera
   flow[slot] = tensor_.sequence ? reduce_tokens(partial, tp) : sum_tokens(partial, tp);
 }
 
-/// A norm that follows adds the residual itself.
-void Unit::run(const Step& step, const Step* next, Flow& flow, model::CellContext context,
-               UnitOperations& operations) const {
+/// A cell's computation up to where its rows travel. The context is then the cell's.
+void Unit::begin(const Step& step, Flow& flow, model::CellContext& context,
+                 UnitOperations& operations) const {
   const model::CellSpec& cell = *step.cell;
   if (cell.source) flow[Slot::h] = flow[*cell.source];
   gather(cell, flow, operations);
@@ -147,6 +150,13 @@ void Unit::run(const Step& step, const Step* next, Flow& flow, model::CellContex
   context.weights = step.weights;
   context.buffers = step.buffers;
   step.functions->forward(flow, context);
+}
+
+/// The rest of it. A norm that follows adds the residual itself.
+void Unit::end(const Step& step, const Step* next, Flow& flow, const model::CellContext& context,
+               UnitOperations& operations) const {
+  const model::CellSpec& cell = *step.cell;
+  if (step.functions->arrived) step.functions->arrived(flow, context);
   reduce(cell, flow, operations);
   operations.expect_done(cell.name);
   if (step.functions->epilogue) step.functions->epilogue(flow, context);
@@ -155,32 +165,11 @@ void Unit::run(const Step& step, const Step* next, Flow& flow, model::CellContex
   if (cell.residual && !norm_adds) flow[Slot::x] = flow[Slot::x] + flow.take(Slot::h);
 }
 
-TapeEntry Unit::forward(const Flow& in, const model::CellContext& given, const LossInput* loss,
+TapeEntry Unit::forward(const Flow& in, const model::CellContext& context, const LossInput* loss,
                         Recompute recompute) const {
-  at::AutoGradMode grad(recompute != Recompute::unit && at::GradMode::is_enabled());
-  TapeEntry entry;
-  entry.in = detached(in);
-  entry.recompute = recompute;
-  UnitOperations operations(*given.operations);
-  if (recompute == Recompute::operations) operations.remakes = &entry.remakes;
-  model::CellContext context = given;
-  context.operations = &operations;
-  Flow flow = entry.in;
-  const std::int64_t loss_tokens = loss ? loss_chunk(*loss) : 0;
-  const std::span cells(steps_.data(), steps_.size() - (loss_tokens > 0 ? 1 : 0));
-  for (std::size_t i = 0; i < cells.size(); ++i)
-    run(cells[i], i + 1 < cells.size() ? &cells[i + 1] : nullptr, flow, context, operations);
-  if (loss) {
-    TokenLoss made = loss_tokens > 0 ? fused_loss(steps_.back(), flow, *loss, loss_tokens)
-                                     : loss_of(flow.take(Slot::logits), *loss);
-    entry.loss = std::move(made.loss);
-    entry.token_losses = std::move(made.token_losses);
-    entry.one = std::move(made.one);
-    if (flow[Slot::balance].defined()) add_balance(entry, flow.take(Slot::balance), *loss);
-  }
-  entry.out = std::move(flow);
-  entry.remakes.drop(entry.in, entry.out);
-  return entry;
+  UnitForward pass(*this, in, context, loss, recompute);
+  while (pass.advance()) tensor_.exchange->meanwhile();
+  return pass.take();
 }
 
 /// Tokens of a chunk of the loss that the last cell, the output layer, is computed with; 0: logits

@@ -72,17 +72,26 @@ schedule::Table table_of(const config::Parallelism& p, const StageMap& map,
                          const model::ModelSpec& model, int microbatches) {
   if (map.ranks() == 1)
     return {compute_orders(schedule::Kind::one_f_one_b, map, microbatches), map, microbatches};
+  const schedule::Pairs pairs = pairs_of(p, model);
   if (!is_from_file(p))
-    return {compute_orders(schedule_of(p).kind, map, microbatches), map, microbatches};
+    return {compute_orders(schedule_of(p).kind, map, microbatches, pairs), map, microbatches};
   schedule::Table table = table_in_file(p, model, map.ranks());
   require(
       table.microbatches == microbatches, ExitCode::usage,
       "{} is for {} microbatches, and local_batch_size / pipeline_parallel_microbatch_size is {}",
       p.pipeline_parallel_schedule_csv, table.microbatches, microbatches);
+  if (pairs == schedule::Pairs::apart)
+    table.computations = with_pairs_apart(std::move(table.computations));
   return table;
 }
 
 }  // namespace
+
+schedule::Pairs pairs_of(const config::Parallelism& p, const model::ModelSpec& model) {
+  const bool exchanges = p.expert_parallel_degree > 1 && !model.mixtures.empty();
+  return exchanges && p.pipeline_parallel_expert_parallel_overlap ? schedule::Pairs::together
+                                                                  : schedule::Pairs::apart;
+}
 
 schedule::StageMap stage_map_of(const config::Parallelism& p, const model::ModelSpec& model,
                                 int ranks) {
@@ -114,6 +123,7 @@ PipelinePlan pipeline_plan_of(const config::JobConfig& job, const model::ModelSp
   PipelinePlan plan;
   plan.name = is_from_file(p) ? p.pipeline_parallel_schedule_csv : p.pipeline_parallel_schedule;
   plan.map = table.map;
+  plan.pairs = pairs_of(p, model);
   plan.lists = with_transfers(table.computations, table.map);
   plan.ranges = stage_ranges_of(job, model, map.stages());
   const std::string fault = find_fault(plan.lists, plan.map, batch.microbatches);

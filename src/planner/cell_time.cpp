@@ -7,8 +7,22 @@
 
 #include "cell_parts.hpp"
 #include "kept_bytes.hpp"
+#include "physics.hpp"
 
 namespace tessera::planner {
+
+HiddenSeconds hidden_of(const CellTime& cell, const Machine& machine) {
+  if (machine.host) return {};
+  const bool again = cell.recomputed[Category::ep] > 0;
+  const double waits = cell.input[Category::ep] + cell.recomputed[Category::ep];
+  // A recomputed forward has as many transfers as the gradients have. The other pass is at its end
+  // after these, so that it hides half of all, and half of the backward hides its own.
+  const double beside = (cell.backward() - waits) / (again ? 2 : 1);
+  // The exchange takes multiprocessors from what hides it.
+  const double share = 1 - physics::kExchangeShare;
+  return {share * std::min(cell.travels, beside),
+          share * std::min(cell.travels, cell.forward.total() - cell.forward[Category::ep])};
+}
 
 double longer(double busy, double launches) {
   return std::pow(std::pow(busy, 4) + std::pow(launches, 4), 0.25);
@@ -39,6 +53,7 @@ CellTime& CellTime::add(const CellTime& other, double factor) {
   weight.add(other.weight, factor);
   recomputed.add(other.recomputed, factor);
   calls += other.calls * factor;
+  travels += other.travels * factor;
   return *this;
 }
 

@@ -49,10 +49,19 @@ struct CellTime {
   Times forward, input, weight;  ///< the gradients of the input, and of the weights
   Times recomputed;              ///< in front of the gradient of the input
   double calls = 0;              ///< in which this rank waits for others
+  double travels = 0;            ///< of `forward`, and of each other: tokens and results travel
 
   double backward() const { return input.total() + weight.total() + recomputed.total(); }
   CellTime& add(const CellTime& other, double factor = 1);
 };
+
+/// What computing of another microbatch hides of a cell's exchange of tokens, where a forward and a
+/// backward run together: seconds of the forward and of the gradient of the input. Nothing on
+/// hosts, whose cores move the rows.
+struct HiddenSeconds {
+  double forward = 0, input = 0;
+};
+HiddenSeconds hidden_of(const CellTime& cell, const Machine& machine);
 
 /// The longer of two, smoothly: a GPU and its host each wait for the other a little where they take
 /// about as long.

@@ -76,7 +76,10 @@ Memory memory_of_rank(const Workload& work, const Stack& stack, PipelineRank ran
     if (stage.head) ends.add(params_of_head(work));
     if (stage.head) out.loss = loss_bytes(work, stack);
   }
-  if (!stack.loss_beside_blocks) out.working = std::max(0.0, out.working - out.loss);
+  // The last forward of a pair may compute its loss beside a backward's block.
+  const bool pairs = work.pipeline.lists && std::ranges::any_of((*work.pipeline.lists)[rank],
+                                                                &schedule::Action::overlaps_next);
+  if (!stack.loss_beside_blocks && !pairs) out.working = std::max(0.0, out.working - out.loss);
   if (work.distributed_optimizer)
     add_distributed_optimizer(work, stack, all, out);
   else

@@ -88,6 +88,7 @@ void CellParts::exchange(double routed) {
   const double sent =
       routed * rows * static_cast<double>(work.model.dim) * element_bytes(work.precision);
   double both = 2 * exchange_seconds(machine, sent, group, kept);
+  time.travels = both / stack.dispatch;
   if (choices > 0) both += exchange_seconds(machine, 4 * routed * choices, group, 1);
   both /= stack.dispatch;
   double forward = both, backward = both;

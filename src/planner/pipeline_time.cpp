@@ -16,14 +16,20 @@ using schedule::ActionKind;
 using schedule::ActionLists;
 
 /// Generated lists that were asked for last: a search prices many workloads with the same ones.
-std::shared_ptr<const ActionLists> generated(schedule::Kind kind, const schedule::StageMap& map,
+std::shared_ptr<const ActionLists> generated(schedule::Kind kind, const Pipeline& pipeline,
                                              int microbatches) {
+  const schedule::StageMap& map = pipeline.map;
   static std::mutex guard;
-  static std::map<std::tuple<int, int, int, int>, std::shared_ptr<const ActionLists>> known;
+  static std::map<std::tuple<int, int, int, int, schedule::Pairs>,
+                  std::shared_ptr<const ActionLists>>
+      known;
   const std::lock_guard lock(guard);
   if (known.size() > 256) known.clear();
-  auto& lists = known[{static_cast<int>(kind), map.ranks(), map.stages(), microbatches}];
-  if (!lists) lists = std::make_shared<const ActionLists>(compute_orders(kind, map, microbatches));
+  auto& lists =
+      known[{static_cast<int>(kind), map.ranks(), map.stages(), microbatches, pipeline.pairs}];
+  if (!lists)
+    lists = std::make_shared<const ActionLists>(
+        compute_orders(kind, map, microbatches, pipeline.pairs));
   return lists;
 }
 
@@ -62,7 +68,19 @@ MessageSeconds messages_of(const Workload& work, const Machine& machine, const S
 
 std::shared_ptr<const ActionLists> lists_of(const Pipeline& pipeline, int microbatches) {
   if (pipeline.lists) return pipeline.lists;
-  return generated(pipeline.kind.value(), pipeline.map, microbatches);
+  return generated(pipeline.kind.value(), pipeline, microbatches);
+}
+
+IndexedVector<schedule::StageIndex, PairCounts> pairs_in(const Pipeline& pipeline) {
+  IndexedVector<schedule::StageIndex, PairCounts> out(pipeline.map.stages());
+  if (pipeline.ranks() == 1 || pipeline.pairs == schedule::Pairs::apart) return out;
+  for (const schedule::ActionList& list : *lists_of(pipeline, pipeline.microbatches))
+    for (auto action = list.begin(); action != list.end(); ++action) {
+      if (!action->overlaps_next) continue;
+      ++out[action[0].stage].forward;
+      ++out[action[1].stage].backward;
+    }
+  return out;
 }
 
 double pipeline_seconds(const Pipeline& pipeline, const StageDurations& durations) {

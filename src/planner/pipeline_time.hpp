@@ -21,6 +21,12 @@ MessageSeconds messages_of(const Workload& work, const Machine& machine, const S
 /// The lists of `microbatches` microbatches. Those of a plan are what they are.
 std::shared_ptr<const schedule::ActionLists> lists_of(const Pipeline& pipeline, int microbatches);
 
+/// Passes of a stage, in a round, that run beside another one's.
+struct PairCounts {
+  int forward = 0, backward = 0;
+};
+IndexedVector<schedule::StageIndex, PairCounts> pairs_in(const Pipeline& pipeline);
+
 /// Seconds of all rounds of a step.
 double pipeline_seconds(const Pipeline& pipeline, const StageDurations& durations);
 

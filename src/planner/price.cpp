@@ -21,6 +21,7 @@ struct StageTime {
   double head_wgrad = 0;             ///< of `durations.weight`
   double recomputed = 0;             ///< of `durations.input`, without waiting
   double calls = 0;                  ///< in which a rank waits for others
+  double hidden = 0;                 ///< of `times`, in all pairs of a step
 };
 
 /// Prices one step. Keeps references to what it is given.
@@ -33,6 +34,7 @@ class StepClock {
       stages_.push_back(stage_time(stage));
     defer_head();
     set_transfers();
+    hide_exchanges();
     alone_ = pipeline_seconds(work.pipeline, durations());
     run_ = std::max(alone_, crowd() * mean_work());
     busiest_ = busiest_rank();
@@ -53,6 +55,7 @@ class StepClock {
     Times out = tail_;
     for (const StageIndex stage : work_.pipeline.map.stages_of(busiest_))
       out.add(stages_[stage].times, crowd() * work_.pipeline.microbatches_a_step());
+    out[Category::ep] -= crowd() * hidden_of(busiest_);
     out[Category::pp] += std::max(0.0, run_ - crowd() * work_of(busiest_));
     return out;
   }
@@ -80,8 +83,12 @@ class StepClock {
     const StageContent& stage = work_.pipeline.stages[index];
     CellTime sum;
     Times waits;
+    HiddenSeconds hidden;
     const auto add = [&](const CellTime& cell, const Params& params, double count) {
       sum.add(cell, count);
+      const HiddenSeconds here = planner::hidden_of(cell, machine_);
+      hidden.forward += count * here.forward;
+      hidden.input += count * here.input;
       if (work_.distributed_optimizer) return;
       waits.add(fsdp_unit(work_, machine_, stack_, params, cell), count);
       sum.calls += count * fsdp_calls(work_);
@@ -96,7 +103,10 @@ class StepClock {
     waits[Category::dp] += first_gather(index);
     sum.calls += index != work_.pipeline.map.first() ? 1 : 0;
     sum.calls += index != work_.pipeline.map.last() ? 1 : 0;
-    return joined(sum, waits, stage.head);
+    StageTime out = joined(sum, waits, stage.head);
+    out.durations.hidden_forward = hidden.forward;
+    out.durations.hidden_input = hidden.input;
+    return out;
   }
 
   StageTime joined(const CellTime& sum, const Times& waits, bool head) const {
@@ -159,11 +169,27 @@ class StepClock {
     }
   }
 
+  void hide_exchanges() {
+    const auto pairs = pairs_in(work_.pipeline);
+    for (const StageIndex stage : work_.pipeline.map.each_stage()) {
+      const schedule::Durations& durations = stages_[stage].durations;
+      stages_[stage].hidden = (pairs[stage].forward * durations.hidden_forward +
+                               pairs[stage].backward * durations.hidden_input) *
+                              work_.pipeline.rounds;
+    }
+  }
+
+  double hidden_of(PipelineRank rank) const {
+    double sum = 0;
+    for (const StageIndex stage : work_.pipeline.map.stages_of(rank)) sum += stages_[stage].hidden;
+    return sum;
+  }
+
   double work_of(PipelineRank rank) const {
     double sum = 0;
     for (const StageIndex stage : work_.pipeline.map.stages_of(rank))
       sum += stages_[stage].times.total();
-    return sum * work_.pipeline.microbatches_a_step();
+    return sum * work_.pipeline.microbatches_a_step() - hidden_of(rank);
   }
 
   PipelineRank busiest_rank() const {

@@ -104,6 +104,12 @@ StepBound::StepBound(const Workload& work, const Machine& machine, const Stack& 
 
 PerPart<PartSeconds> StepBound::parts(const Workload& work, bool waits) const {
   PerPart<PartSeconds> out = seconds_;
+  if (work.pipeline.pairs == schedule::Pairs::together)
+    for (const Part part : kEachPart) {
+      const HiddenSeconds hidden = hidden_of(times_[part], *machine_);
+      out[part].forward -= hidden.forward;
+      out[part].input -= hidden.input;
+    }
   // They may run where the pipeline idles.
   if (stack_->defer_head_wgrad) out[Part::head].weight = 0;
   if (!waits || work.distributed_optimizer) return out;

@@ -31,12 +31,14 @@ IndexedVector<PipelineRank, RankMemory> memory_over_step(const Workload& work,
   for (const PipelineRank rank : pipeline.map.each_rank()) {
     const Memory memory = memory_of(work, stack, rank);
     RankMemory here{memory.total() - memory.activations, {}};
-    double now = 0, most = 0;
+    double now = 0, most = 0, until = 0;
     for (const TimedAction& timed : timeline.ranks[rank]) {
-      here.activations.push_back({timed.begin, now});
+      here.activations.push_back({std::max(until, timed.begin), now});
       now +=
           sign_of(timed.action.kind) * kept_bytes(work, stack, pipeline.stages[timed.action.stage]);
-      here.activations.push_back({timed.end, now});
+      // Of a pair, what one adds is there before the other frees its own.
+      until = timed.action.overlaps_next ? (timed.begin + timed.end) / 2 : timed.end;
+      here.activations.push_back({until, now});
       most = std::max(most, now);
     }
     // Offloading takes its share of what is kept.

@@ -255,7 +255,7 @@ Workload VariantSpace::workload(const Variant& v) const {
     pipeline.lists = lists_of(pipeline, microbatches);
   } else {
     pipeline.lists = std::make_shared<const schedule::ActionLists>(
-        compute_orders(traits.kind, pipeline.map, microbatches));
+        compute_orders(traits.kind, pipeline.map, microbatches, pipeline.pairs));
   }
   pipeline.kind.reset();
   return out;
@@ -268,6 +268,8 @@ Workload VariantSpace::without_lists(const Variant& v) const {
   out.tp = v[Knob::tp];
   out.cp = v[Knob::cp];
   out.ep = v[Knob::ep];
+  const bool pairs = out.ep > 1 && job_.job.parallelism.pipeline_parallel_expert_parallel_overlap;
+  out.pipeline.pairs = pairs ? schedule::Pairs::together : schedule::Pairs::apart;
   out.etp = v[Knob::etp] == 1 ? out.tp : 1;
   out.replicate = v[Knob::replicate];
   out.fsdp = out.gpus / (out.tp * v[Knob::pp] * out.replicate);
@@ -281,7 +283,10 @@ Workload VariantSpace::without_lists(const Variant& v) const {
   if (v[Knob::precision] == 1)
     out.precision = work_.precision == Precision::f32 ? Precision::bf16 : Precision::f32;
   out.graphs = graphs_of(out);
-  if (keeps_batch(v)) return out;
+  if (keeps_batch(v)) {
+    if (out.pipeline.pairs != work_.pipeline.pairs && cuts_[0].schedule) out.pipeline.lists.reset();
+    return out;
+  }
   Pipeline& to = out.pipeline;
   const Pipeline* from = pipeline_of(v[Knob::pp], v[Knob::schedule]);
   to.map = from ? from->map : schedule::StageMap::loop(v[Knob::pp]);

@@ -51,6 +51,7 @@ Pipeline pipeline_of(const plan::JobPlan& plan) {
   out.map = from.map;
   out.kind.reset();
   out.lists = std::make_shared<const schedule::ActionLists>(from.lists);
+  out.pairs = from.pairs;
   out.microbatches = plan.batch().microbatches;
   out.rounds = plan.batch().rounds;
   out.stages = stages_of(*plan.model.spec, *from.ranges, plan.batch().cut.seq());

@@ -103,18 +103,30 @@ class Rehearsal {
   }
 
   bool compute(PipelineRank rank, const Action& a) {
+    if (a.overlaps_next) {
+      const Action* beside =
+          next_[rank] + 1 < lists_[rank].size() ? &lists_[rank][next_[rank] + 1] : nullptr;
+      if (!beside || !is_backward(beside->kind) || beside->stage == a.stage)
+        return fail(rank, a, "no backward of another stage follows that it could run beside");
+      if (const char* why = obstacle(*beside)) return fail(rank, *beside, why);
+    }
+    if (const char* why = obstacle(a)) return fail(rank, a, why);
+    return finish(rank, a);
+  }
+
+  /// What a computation lacks; null: nothing.
+  const char* obstacle(const Action& a) const {
     if (a.kind == ActionKind::weight_gradient)
-      return has(ActionKind::input_gradient, a) ? finish(rank, a)
-                                                : fail(rank, a, "its I was not done");
+      return has(ActionKind::input_gradient, a) ? nullptr : "its I was not done";
     if (a.kind == ActionKind::forward) {
       const bool ready =
           a.stage == map_.first() || arrived(a, a.stage - 1, ActionKind::recv_forward);
-      return ready ? finish(rank, a) : fail(rank, a, "its input has not arrived");
+      return ready ? nullptr : "its input has not arrived";
     }
-    if (!has(ActionKind::forward, a)) return fail(rank, a, "its F was not done");
-    if (backward_done(a.stage, a)) return fail(rank, a, "it was done before");
+    if (!has(ActionKind::forward, a)) return "its F was not done";
+    if (backward_done(a.stage, a)) return "it was done before";
     const bool ready = a.stage == map_.last() || arrived(a, a.stage + 1, ActionKind::recv_backward);
-    return ready ? finish(rank, a) : fail(rank, a, "the gradient of its output has not arrived");
+    return ready ? nullptr : "the gradient of its output has not arrived";
   }
 
   bool transfer(PipelineRank rank, const Action& a, ActionKind receive, int direction) {

@@ -8,6 +8,7 @@
 #include <fstream>
 #include <map>
 #include <optional>
+#include <span>
 #include <string_view>
 
 #include "tessera/base/error.hpp"
@@ -116,8 +117,12 @@ class Reader {
 
   void take_cell(const std::string& cell) {
     if (!cell.starts_with('(') || !cell.ends_with(kPairEnd)) return take_single(cell);
+    const std::size_t first = lists_.back().size();
     for (const std::string& part : split(cell.substr(1, cell.size() - 1 - kPairEnd.size()), ';'))
       take_single(trimmed(part));
+    const std::span pair = std::span(lists_.back()).subspan(first);
+    if (pair.size() == 2 && pair[0].kind == ActionKind::forward && is_backward(pair[1].kind))
+      pair[0].overlaps_next = pair[0].stage != pair[1].stage;
   }
 
   void take_single(const std::string& cell) {
@@ -170,10 +175,15 @@ class Reader {
 std::string row_of(const std::vector<TimedAction>& rank, double begin) {
   std::string row;
   std::size_t column = 0;
-  for (const TimedAction& timed : rank) {
-    const auto at = static_cast<std::size_t>(std::lround(timed.begin - begin));
+  for (auto timed = rank.begin(); timed != rank.end(); ++timed) {
+    const auto at = static_cast<std::size_t>(std::lround(timed->begin - begin));
     for (; column < at; ++column) row += ',';
-    row += to_string(timed.action);
+    if (!timed->action.overlaps_next) {
+      row += to_string(timed->action);
+      continue;
+    }
+    const std::string forward = to_string(timed->action);
+    row += fmt::format("({};{}{}", forward, to_string((++timed)->action), kPairEnd);
   }
   return row + "\n";
 }

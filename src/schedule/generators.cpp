@@ -19,6 +19,12 @@ class Writer {
 
   void f(int chunk) { add(ActionKind::forward, chunk, forwards_); }
   void b(int chunk) { add(ActionKind::backward, chunk, backwards_); }
+  /// Together, of different chunks.
+  void fb(int forward, int backward) {
+    f(forward);
+    list_.back().overlaps_next = true;
+    b(backward);
+  }
   void i(int chunk) {
     add(ActionKind::input_gradient, chunk, backwards_);
     owed_.push_back(list_.back());
@@ -38,10 +44,16 @@ class Writer {
   ActionList take(int microbatches) {
     std::erase_if(list_,
                   [microbatches](const Action& a) { return a.microbatch.value() >= microbatches; });
+    for (std::size_t i = 0; i < list_.size(); ++i)
+      if (list_[i].overlaps_next) list_[i].overlaps_next = has_partner(i);
     return std::move(list_);
   }
 
  private:
+  bool has_partner(std::size_t i) const {
+    return i + 1 < list_.size() && list_[i + 1].kind == ActionKind::backward &&
+           list_[i + 1].stage != list_[i].stage;
+  }
   using Next = std::vector<MicrobatchIndex>;  ///< by chunk
   static std::size_t position(int chunk) { return static_cast<std::size_t>(chunk); }
 
@@ -128,14 +140,21 @@ void dual_pipe_v_tail(Writer& rank, int r) {
   }
 }
 
-/// DualPipeV: forwards of one direction are paired with backwards of the other.
+/// DualPipeV: forwards of one direction are paired with backwards of the other. The last rank's
+/// first two come one after the other, for a smaller bubble, as in PyTorch.
 void dual_pipe_v(Writer& rank, int r, int ranks, int m) {
   const int below = ranks - 1 - r;
   times(2 * below, [&] { rank.f(0); });
   times(r + 1, [&] { rank.f(0), rank.f(1); });
   times(below, [&] { rank.i(1), rank.w(), rank.f(1); });
-  times(m - 2 * ranks + r + 1, [&] { rank.f(0), rank.b(1), rank.f(1), rank.b(0); });
-  times(below, [&] { rank.b(1), rank.f(1), rank.b(0); });
+  for (int k = 0; k < m - 2 * ranks + r + 1; ++k) {
+    if (k > 0 || below > 0)
+      rank.fb(0, 1);
+    else
+      rank.f(0), rank.b(1);
+    rank.fb(1, 0);
+  }
+  times(below, [&] { rank.b(1), rank.fb(1, 0); });
   dual_pipe_v_tail(rank, r);
   times(below, [&] { rank.w(), rank.i(0); });
   rank.all_w();
@@ -219,11 +238,17 @@ ActionList compute_order(Kind schedule, const StageMap& map, PipelineRank rank, 
 
 }  // namespace
 
-ActionLists compute_orders(Kind schedule, const StageMap& map, int microbatches) {
+ActionLists compute_orders(Kind schedule, const StageMap& map, int microbatches, Pairs pairs) {
   require_fits(schedule, map);
   ActionLists lists;
   for (const PipelineRank rank : map.each_rank())
     lists.push_back(compute_order(schedule, map, rank, microbatches));
+  return pairs == Pairs::together ? lists : with_pairs_apart(std::move(lists));
+}
+
+ActionLists with_pairs_apart(ActionLists lists) {
+  for (ActionList& list : lists)
+    for (Action& action : list) action.overlaps_next = false;
   return lists;
 }
 

@@ -71,12 +71,25 @@ class Picture {
         "width=\"{:g}\" "
         "height=\"{:g}\"/>\n",
         top(rank) + 17, rank, kLeft, top(rank), kWidth - kLeft - kRight, kRow);
-    for (const TimedAction& timed : timeline_.ranks[rank]) svg += box(rank, timed);
+    const TimedAction* before = nullptr;
+    for (const TimedAction& timed : timeline_.ranks[rank]) {
+      const bool second = before && before->action.overlaps_next;
+      svg += box(rank, timed,
+                 timed.action.overlaps_next ? Lane{0, kRow / 2}
+                 : second                   ? Lane{kRow / 2, kRow / 2}
+                                            : Lane{0, kRow});
+      before = &timed;
+    }
     return svg;
   }
 
+  /// Of a row: the two of a pair share it.
+  struct Lane {
+    double top, height;
+  };
+
   /// Later stages of a rank are paler, so that the chunks can be told apart.
-  std::string box(PipelineRank rank, const TimedAction& timed) const {
+  std::string box(PipelineRank rank, const TimedAction& timed, const Lane& lane) const {
     const std::size_t stages = map_.stages_of(rank).size();
     const std::size_t turn = turn_[timed.action.stage];
     const double opacity = 1 - 0.45 * static_cast<double>(turn) / static_cast<double>(stages);
@@ -84,11 +97,12 @@ class Picture {
     std::string svg = fmt::format(
         "<rect class=\"{}\" fill-opacity=\"{:.2f}\" x=\"{:.2f}\" y=\"{:g}\" width=\"{:.2f}\" "
         "height=\"{:g}\"><title>{}</title></rect>\n",
-        letter(timed.action.kind), opacity, x(timed.begin), top(rank), std::max(0.5, width - 0.6),
-        kRow, to_string(timed.action));
+        letter(timed.action.kind), opacity, x(timed.begin), top(rank) + lane.top,
+        std::max(0.5, width - 0.6), lane.height, to_string(timed.action));
     if (width >= 14)
       svg += fmt::format("<text class=\"number\" x=\"{:.2f}\" y=\"{:g}\">{}</text>\n",
-                         x((timed.begin + timed.end) / 2), top(rank) + 17, timed.action.microbatch);
+                         x((timed.begin + timed.end) / 2),
+                         top(rank) + lane.top + lane.height / 2 + 4, timed.action.microbatch);
     return svg;
   }
 

@@ -93,15 +93,32 @@ class Simulation {
 
   /// False if the rank waits for another's result.
   bool step(PipelineRank rank, const Action& action) {
+    if (action.overlaps_next) return step_pair(rank, action, lists_[rank][next_[rank] + 1]);
     if (computes(action.kind)) {
       const double begin = std::max(free_[rank], input_time(action));
       if (begin == kNever) return false;
-      free_[rank] = begin + durations_[action.stage].of(action.kind);
-      finish(action, free_[rank]);
-      timeline_.ranks[rank].push_back({action, begin, free_[rank]});
+      run(rank, action, begin, begin + durations_[action.stage].of(action.kind));
     }
     ++next_[rank];
     return true;
+  }
+
+  /// Both begin when the inputs of both are there, and end together.
+  bool step_pair(PipelineRank rank, const Action& forward, const Action& backward) {
+    const double begin = std::max({free_[rank], input_time(forward), input_time(backward)});
+    if (begin == kNever) return false;
+    const Durations &f = durations_[forward.stage], &b = durations_[backward.stage];
+    const double end = begin + f.forward + b.of(backward.kind) - f.hidden_forward - b.hidden_input;
+    run(rank, forward, begin, end);
+    run(rank, backward, begin, end);
+    next_[rank] += 2;
+    return true;
+  }
+
+  void run(PipelineRank rank, const Action& action, double begin, double end) {
+    free_[rank] = end;
+    finish(action, end);
+    timeline_.ranks[rank].push_back({action, begin, end});
   }
 
   const ActionLists& lists_;
@@ -118,7 +135,8 @@ class Simulation {
 
 double busy(const std::vector<TimedAction>& rank) {
   double sum = 0;
-  for (const TimedAction& timed : rank) sum += timed.end - timed.begin;
+  for (const TimedAction& timed : rank)
+    if (!timed.action.overlaps_next) sum += timed.end - timed.begin;
   return sum;
 }
 

@@ -44,6 +44,11 @@ mixture="--model.hf_config $work/mixture.json"
 same 2 mixture $mixture --training.mixed_precision_param bfloat16
 same 2 capacity $mixture --training.mixed_precision_param bfloat16 --parallelism.expert_parallel_degree 2 --parallelism.expert_parallel_capacity_factor 2
 same 2 once $mixture --training.mixed_precision_param bfloat16 --parallelism.expert_parallel_degree 2 --parallelism.expert_parallel_capacity_factor 2 --parallelism.expert_parallel_comm_backend deepep
+pairs="$mixture --training.mixed_precision_param bfloat16 --training.local_batch_size 4 --parallelism.pipeline_parallel_degree 2
+  --parallelism.pipeline_parallel_schedule DualPipeV --parallelism.expert_parallel_degree 2 --parallelism.expert_parallel_capacity_factor 2"
+same 4 pairs $pairs
+check "one after the other" "$(on device 4 apart $pairs --parallelism.pipeline_parallel_expert_parallel_overlap false)" 0
+check "the same losses" "$(losses apart)" "$(losses pairs)"
 same 2 tensor --parallelism.tensor_parallel_degree 2 --parallelism.enable_async_tensor_parallel --activation_checkpoint.mode full
 
 check "waits of graphs" "$(graphs_waited tensor-graphs)" yes

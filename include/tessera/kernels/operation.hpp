@@ -5,6 +5,7 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 #include <memory>
 #include <span>
 #include <utility>
@@ -51,20 +52,33 @@ at::Tensor apply(OneOutput operation, std::vector<at::Tensor> inputs) {
   return apply_all(std::make_unique<OneOutput>(std::move(operation)), std::move(inputs)).front();
 }
 
-/// Lists what operations save on this thread while it lives, for those who manage its memory.
-/// Inputs that require no gradient are omitted: tables and counts belong to others. Lists do not
-/// nest.
+/// Adds what operations save on this thread to a list while it lives, for those who manage its
+/// memory. Inputs that require no gradient are omitted: tables and counts belong to others. The
+/// innermost list gets them.
 class SavedTensors {
  public:
-  SavedTensors();
+  /// Null: nothing is listed.
+  explicit SavedTensors(std::vector<at::Tensor>* list);
   ~SavedTensors();
   SavedTensors(const SavedTensors&) = delete;
   SavedTensors& operator=(const SavedTensors&) = delete;
 
-  const std::vector<at::Tensor>& list() const { return list_; }
+ private:
+  std::vector<at::Tensor>* outer_;
+};
+
+/// The numbers of operations of one graph that is recorded piece by piece, on whichever thread.
+/// Autograd numbers them on each thread apart, and backward takes those of the highest number
+/// first.
+class OperationNumbers {
+ public:
+  /// Before a piece: those of this thread are higher than all so far.
+  void resume() const;
+  /// After a piece.
+  void pause();
 
  private:
-  std::vector<at::Tensor> list_;
+  std::uint64_t next_ = 0;
 };
 
 /// Runs autograd from `outputs`, whose gradients are `gradients`, and adds to the grad() of every

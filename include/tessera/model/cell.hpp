@@ -44,7 +44,8 @@ struct CellContext {
   /// set where a token passes for the first time, not where it is recomputed
   ExpertLoads* loads = nullptr;
   const TokenExchange* exchange = &no_exchange();
-  int expert_parts = 1;  ///< ranks that share each expert, whose outputs are summed
+  Arrival* arrival = nullptr;  ///< from a cell's forward() to its arrived(), where rows travel
+  int expert_parts = 1;        ///< ranks that share each expert, whose outputs are summed
   /// Where context parallelism cuts sequences: the positions of each row's tokens; empty = one run
   /// from `position`.
   std::span<const Range> positions = {};
@@ -58,10 +59,13 @@ using CellFunction = std::function<void(Flow&, const CellContext&)>;
 
 /// What a cell computes with this rank's pieces of its weights.
 struct CellFunctions {
+  /// Where rows travel at the end of a cell, it leaves them on their way, in CellContext::arrival.
   CellFunction forward;
   /// After CellSpec::output, on this rank's part of the tokens: a bias of what was summed. May be
   /// empty.
   CellFunction epilogue;
+  /// After forward(), what it does with rows that have travelled. Empty: the cell sends none.
+  CellFunction arrived = {};
 };
 
 }  // namespace tessera::model

@@ -4,6 +4,8 @@
 
 #include "tessera/kernels/tensor.hpp"
 
+#include <functional>
+
 namespace tessera::model {
 
 /// Rows that are sent, each that of a choice. T tokens choose K experts each.
@@ -22,6 +24,9 @@ struct FixedRows {
   std::int64_t choices = 0;  ///< for the experts of each rank
   std::int64_t tokens = 0;   ///< for each rank, where a token goes once to it
 };
+
+/// Rows on their way to this rank. Called once, and from then on they are there: it waits for them.
+using Arrival = std::function<at::Tensor()>;
 
 /// How this rank and others exchange tokens for their experts.
 class TokenExchange {
@@ -45,13 +50,16 @@ class TokenExchange {
   /// `sent` [ranks x n] int64, n numbers for each rank -> [ranks, n], those of each rank for this
   /// one. In host memory if counts_on_host().
   virtual at::Tensor counts(const at::Tensor& sent) const { return sent.unsqueeze(0); }
-  /// Rows that lie rank by rank -> those of each rank for this one, rank by rank. Differentiable.
+  /// Sends rows that lie rank by rank. Those of each rank for this one arrive, rank by rank.
+  /// Differentiable.
   /// `out` and `in` [ranks x n] int64, in host memory: their sums over n are how many for and from
   /// each rank; undefined with free rows.
-  virtual at::Tensor travel(const at::Tensor& rows, const at::Tensor& /*out*/,
-                            const at::Tensor& /*in*/) const {
-    return rows;
+  virtual Arrival send(const at::Tensor& rows, const at::Tensor& /*out*/,
+                       const at::Tensor& /*in*/) const {
+    return [rows] { return rows; };
   }
+  /// Called between the departure and the arrival of a pass's rows: another pass may compute.
+  virtual void meanwhile() const {}
 };
 
 /// One rank's.

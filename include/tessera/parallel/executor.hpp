@@ -7,6 +7,7 @@
 #include <atomic>
 #include <list>
 #include <map>
+#include <optional>
 #include <span>
 #include <utility>
 #include <vector>
@@ -68,6 +69,11 @@ class Executor {
   PassResult run(const schedule::ActionList& list, Pass pass);
   void compute(const schedule::Action& action, Pass& pass);
   void forward(const schedule::Action& action, Pass& pass);
+  void pair(const schedule::Action& forward, const schedule::Action& backward, Pass& pass);
+  /// Of the last stage.
+  std::optional<LossInput> loss_of(const schedule::Action& action, const Pass& pass);
+  model::Flow begin_forward(const schedule::Action& action, const Pass& pass);
+  void end_forward(const schedule::Action& action, StagePass made, Pass& pass);
   void backward(const schedule::Action& action, const Pass& pass);
   void move(const schedule::Action& action);
   void send(const schedule::Action& action, const Link& link, std::map<Key, model::Flow>& from,

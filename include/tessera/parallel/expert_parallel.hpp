@@ -3,6 +3,7 @@
 // https://arxiv.org/abs/2006.16668), each to as many as it chose, none dropped.
 #pragma once
 
+#include <functional>
 #include <utility>
 #include <vector>
 
@@ -32,14 +33,20 @@ class ExpertExchange final : public model::TokenExchange {
   model::FixedRows fixed_rows(const model::ChoiceCounts& of) const override;
   void expect_fit(const at::Tensor& counts, std::int64_t most) const override;
   at::Tensor counts(const at::Tensor& sent) const override;
-  at::Tensor travel(const at::Tensor& rows, const at::Tensor& out,
-                    const at::Tensor& in) const override;
+  model::Arrival send(const at::Tensor& rows, const at::Tensor& out,
+                      const at::Tensor& in) const override;
+  void meanwhile() const override {
+    if (others_) others_();
+  }
+  /// What meanwhile() calls from now on, in forward and backward; empty: nothing.
+  void let_compute(std::function<void()> others) { others_ = std::move(others); }
 
  private:
   comm::Communicator& ep_;
   plan::ExpertRows rows_;
   bool fixed_ = false;
   at::Tensor overflows_;
+  std::function<void()> others_;
 };
 
 }  // namespace tessera::parallel

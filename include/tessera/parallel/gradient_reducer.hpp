@@ -48,8 +48,8 @@ class GradientReducer {
   /// replicas follows at once; else after the backward of the next unit. At most two units wait for
   /// their reduction, and two more for the sum over replicas.
   void add(std::span<ShardGroup* const> unit, std::int64_t microbatch);
-  /// Ends the reductions that run, so that their memory is free: between backwards, once a forward
-  /// had them run beside it.
+  /// Ends the reductions that run, so that their memory is free: once a forward had them run beside
+  /// it, between the backwards of units or inside one.
   void settle();
   /// Ends all sums: ShardedParam::gradient is whole. Copies within tp and tied weights follow here:
   /// the former in one exchange for all buckets, the latter when both stages are done.

@@ -99,6 +99,7 @@ class Stage {
   WeightGradients& weight_gradients() { return weight_gradients_; }
 
  private:
+  friend class StageForward;
   using PassKey = std::pair<int, std::size_t>;  ///< microbatch, unit
   /// What backward left for later, of one unit.
   struct Owed {
@@ -126,8 +127,7 @@ class Stage {
   comm::Communicator& neighbours(int ranks);
   comm::Communicator* expert_neighbours(int ranks);
   void reshard(UnitState& state);
-  TapeEntry forward_unit(UnitState& state, const model::Flow& in, const model::CellContext& context,
-                         const LossInput* loss);
+  void close_budget();
   void fetch_for_backward(const TapeEntry& entry, int microbatch, std::size_t unit);
   void fetch(int microbatch, std::size_t unit);
   Owed take_owed(const Unit& unit);

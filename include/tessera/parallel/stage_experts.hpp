@@ -5,6 +5,7 @@
 
 #include "tessera/kernels/tensor.hpp"
 
+#include <functional>
 #include <optional>
 #include <vector>
 
@@ -34,6 +35,10 @@ class StageExperts {
   const model::TokenExchange* exchange() const { return exchange_ ? &*exchange_ : nullptr; }
   /// See ExpertExchange, where there is one.
   void send_fixed(bool fixed);
+  /// See ExpertExchange, where there is one.
+  void let_compute(std::function<void()> others) {
+    if (exchange_) exchange_->let_compute(std::move(others));
+  }
   /// Undefined without a capacity.
   at::Tensor overflows() const { return exchange_ ? exchange_->overflows() : at::Tensor(); }
   /// Forgets a step that overflowed.

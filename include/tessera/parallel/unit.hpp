@@ -86,7 +86,8 @@ class Unit {
 
   /// Runs the cells on a detached copy of `in`. `batch` rows a microbatch; `context` carries
   /// position and cache. With `loss` the logits become a scalar loss. Weights must be gathered.
-  /// With `recompute` the entry keeps less: Recompute::unit leaves no graph at all.
+  /// With `recompute` the entry keeps less: Recompute::unit leaves no graph at all. Where rows
+  /// travel, it calls TokenExchange::meanwhile(), as backward() does.
   TapeEntry forward(const model::Flow& in, const model::CellContext& context, const LossInput* loss,
                     Recompute recompute = Recompute::nothing) const;
   /// Sends `out_gradients` (undefined slots have none; ignored after the loss) back through the
@@ -100,6 +101,7 @@ class Unit {
                                       std::span<const at::Tensor> saved) const;
 
  private:
+  friend class UnitForward;
   struct Step {
     const model::CellSpec* cell;
     const model::CellFunctions* functions;
@@ -107,7 +109,9 @@ class Unit {
     std::vector<at::Tensor> buffers;
     /// weights whose products are made again in Recompute::operations
     std::vector<const c10::TensorImpl*> remade;
+    std::size_t beside = 0;  ///< cells that follow, and compute while the rows of this one travel
   };
+  void hide_dispatch();
   std::int64_t loss_chunk(const LossInput& loss) const;
   TokenLoss fused_loss(const Step& output, model::Flow& flow, const LossInput& loss,
                        std::int64_t chunk_tokens) const;
@@ -116,7 +120,9 @@ class Unit {
   at::Tensor for_product(const at::Tensor& tokens) const;
   at::Tensor for_experts(const at::Tensor& tokens) const;
   at::Tensor from_experts(const at::Tensor& tokens) const;
-  void run(const Step& step, const Step* next, model::Flow& flow, model::CellContext context,
+  void begin(const Step& step, model::Flow& flow, model::CellContext& context,
+             UnitOperations& operations) const;
+  void end(const Step& step, const Step* next, model::Flow& flow, const model::CellContext& context,
            UnitOperations& operations) const;
   void gather(const model::CellSpec& cell, model::Flow& flow, UnitOperations& operations) const;
   void reduce(const model::CellSpec& cell, model::Flow& flow, UnitOperations& operations) const;

@@ -9,7 +9,7 @@
 #include "tessera/model_spec/model_spec.hpp"
 #include "tessera/plan/batch_plan.hpp"
 #include "tessera/plan/stage_split.hpp"
-#include "tessera/schedule/action.hpp"
+#include "tessera/schedule/schedule.hpp"
 #include "tessera/schedule/stage_map.hpp"
 
 namespace tessera::plan {
@@ -18,6 +18,7 @@ struct PipelinePlan {
   std::string name;  ///< of the schedule, or its file
   schedule::StageMap map;
   schedule::ActionLists lists;        ///< by rank, for one round of the batch plan
+  schedule::Pairs pairs = {};         ///< see pairs_of()
   std::optional<StageRanges> ranges;  ///< of the stages; none: cells are to be timed first
 };
 
@@ -26,6 +27,10 @@ struct PipelinePlan {
 /// Error(usage) where schedule, stages and ranks do not fit each other.
 schedule::StageMap stage_map_of(const config::Parallelism& parallelism,
                                 const model::ModelSpec& model, int ranks);
+
+/// Whether a forward and a backward of a schedule's pairs run together: where tokens travel to
+/// experts of other ranks, if parallelism.pipeline_parallel_expert_parallel_overlap says so.
+schedule::Pairs pairs_of(const config::Parallelism& parallelism, const model::ModelSpec& model);
 
 /// On `ranks` pipeline ranks, with fewer microbatches than its schedule needs to be more than a
 /// queue, or with a number that leaves a round open: PyTorch refuses them, and so does this,

@@ -10,9 +10,7 @@
 #include "tessera/plan/job_plan.hpp"
 #include "tessera/planner/architecture.hpp"
 #include "tessera/planner/stack.hpp"
-#include "tessera/schedule/action.hpp"
-#include "tessera/schedule/stage_map.hpp"
-#include "tessera/schedule/traits.hpp"
+#include "tessera/schedule/schedule.hpp"
 
 namespace tessera::planner {
 
@@ -61,6 +59,7 @@ struct Pipeline {
   IndexedVector<schedule::StageIndex, StageContent> stages;
   std::optional<schedule::Kind> kind = schedule::Kind::one_f_one_b;
   std::shared_ptr<const schedule::ActionLists> lists;  ///< of a round; null: made from `kind`
+  schedule::Pairs pairs = schedule::Pairs::apart;      ///< of lists made from `kind`
   int microbatches = 1;                                ///< of a round
   int rounds = 1;                                      ///< in a step
 

@@ -29,6 +29,11 @@ enum class ActionKind : std::uint8_t {
 /// Does the action compute (F, I, W, B), or does it move what was computed?
 constexpr bool computes(ActionKind kind) { return kind <= ActionKind::backward; }
 
+/// B or I: those that give the gradient of the input.
+constexpr bool is_backward(ActionKind kind) {
+  return kind == ActionKind::backward || kind == ActionKind::input_gradient;
+}
+
 /// `stage` is the stage that computes, or, of a transfer, the stage on this rank: send_forward of
 /// stage 2 goes to stage 3, recv_forward of stage 3 comes from stage 2, send_backward of stage 3
 /// goes to stage 2.
@@ -36,6 +41,9 @@ struct Action {
   ActionKind kind;
   StageIndex stage;
   MicrobatchIndex microbatch;
+  /// Of F: it and the B or I that follows in the list, of another stage, run together: what one
+  /// waits for is hidden by what the other computes. PyTorch: OVERLAP_F_B.
+  bool overlaps_next = false;
   bool operator==(const Action&) const = default;
 };
 using ActionList = std::vector<Action>;

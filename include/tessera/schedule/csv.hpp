@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Schedules as PyTorch writes them: one row a rank, a cell an action ("0F0", "2I0", "2W0", "1B3":
-// stage, letter, microbatch), an empty cell a rank that waits. "(0F0;7B1)OVERLAP_F_B" counts as its
-// actions one after the other.
+// stage, letter, microbatch), an empty cell a rank that waits. "(0F0;7B1)OVERLAP_F_B" is a
+// pair, see Action::overlaps_next; with other actions in it, or of one stage, they come one after
+// the other.
 #pragma once
 
 #include <filesystem>

@@ -9,6 +9,7 @@
 // over without a transfer.
 #pragma once
 
+#include <cstdint>
 #include <string>
 
 #include "tessera/schedule/action.hpp"
@@ -17,10 +18,20 @@
 
 namespace tessera::schedule {
 
-/// The computations of all ranks, in their order. Throws Error(usage) for a map that the schedule
-/// is not made for, saying which it is. Any number of microbatches goes; the bubble is the
-/// published one where these come in whole rounds.
-ActionLists compute_orders(Kind schedule, const StageMap& map, int microbatches);
+/// What becomes of F and B that a schedule is made to run together.
+enum class Pairs : std::uint8_t {
+  apart,     ///< one after the other
+  together,  ///< as Action::overlaps_next
+};
+
+/// The computations of all ranks, in their order; DualPipeV has pairs. Throws Error(usage) for a
+/// map that the schedule is not made for, saying which it is. Any number of microbatches goes; the
+/// bubble is the published one where these come in whole rounds.
+ActionLists compute_orders(Kind schedule, const StageMap& map, int microbatches,
+                           Pairs pairs = Pairs::apart);
+
+/// The same lists with each pair one after the other.
+ActionLists with_pairs_apart(ActionLists lists);
 
 /// Puts transfers into lists of computations. Throws Error(usage) when the lists wait for each
 /// other.
@@ -29,9 +40,10 @@ ActionLists with_transfers(const ActionLists& computations, const StageMap& map)
 /// Both: what ranks run.
 ActionLists make_schedule(Kind schedule, const StageMap& map, int microbatches);
 
-/// Runs the lists with every transfer a rendezvous, each rank one action at a time. Empty if all of
-/// them end, each microbatch passing every stage once forward and once backward (B, or I and then
-/// W) on the stage's rank; else what is wrong: the ranks, their positions and what each waits for.
+/// Runs the lists with every transfer a rendezvous, each rank one action or pair at a time. Empty
+/// if all of them end, each microbatch passing every stage once forward and once backward (B, or I
+/// and then W) on the stage's rank; else what is wrong: the ranks, their positions and what each
+/// waits for.
 std::string find_fault(const ActionLists& lists, const StageMap& map, int microbatches);
 
 }  // namespace tessera::schedule

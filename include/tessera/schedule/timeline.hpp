@@ -15,9 +15,12 @@ namespace tessera::schedule {
 struct Durations {
   double forward = 1, input = 1, weight = 1;
   double transfer = 0;  ///< from the end of a computation until another rank may use its result
+  /// What a pair takes less than its F and its B or I one after the other: of F, of B or I.
+  double hidden_forward = 0, hidden_input = 0;
   double of(ActionKind kind) const;
 };
 
+/// Those of a pair have the pair's times.
 struct TimedAction {
   Action action;
   double begin, end;

@@ -135,9 +135,9 @@ OptionList parallelism_options() {
           .only_if(&pipelined)
           .is_ours(),
       OPTION(parallelism.pipeline_parallel_expert_parallel_overlap,
-             "Overlap expert and pipeline traffic under DualPipeV")
-          .with("parallelism.expert_parallel_degree")
-          .harmless("Tessera sends experts' tokens inside each pass; results are the same"),
+             "Under DualPipeV: while tokens of a forward travel to experts, a backward computes, "
+             "and the reverse")
+          .with("parallelism.expert_parallel_degree"),
       OPTION(parallelism.context_parallel_degree,
              "Ranks that share each sequence; auto = the planner's choice")
           .at_least(1)

@@ -50,9 +50,8 @@ config::JobConfig job_of(const GradientCase& row) {
   job.parallelism.enable_async_tensor_parallel = row.async_tensor_parallel;
   job.parallelism.async_tensor_parallel_chunks = 3;  // does not divide the tokens
   job.parallelism.fsdp_gradient_accumulation = row.adding;
-  const int dp = row.dp * row.replicate;
-  job.training.local_batch_size =
-      std::max<std::int64_t>(1, job.training.global_batch_size / dp / row.accumulation);
+  const std::int64_t parts = row.dp * row.replicate * row.accumulation;
+  job.training.local_batch_size = std::max<std::int64_t>(1, job.training.global_batch_size / parts);
   job.parallelism.pipeline_parallel_microbatch_size =
       std::max<std::int64_t>(1, job.training.local_batch_size / 4);
   set_recompute(job.activation_checkpoint, row.recompute);
@@ -74,6 +73,7 @@ config::JobConfig job_of(const GradientCase& row) {
     job.quantize.linear.float8.enable_fsdp_float8_all_gather = row.gathers_bytes;
   }
   if (row.capacity > 0) job.parallelism.expert_parallel_capacity_factor = row.capacity;
+  job.parallelism.pipeline_parallel_expert_parallel_overlap = row.overlaps;
   if (row.sends_once) job.parallelism.expert_parallel_comm_backend = "deepep";
   if (!row.experts.empty()) job.model.converters.push_back("quantize.grouped_mm." + row.experts);
   job.quantize.grouped_mm.float8.fqns = job.quantize.grouped_mm.mx.fqns = {"experts"};

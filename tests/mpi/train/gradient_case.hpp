@@ -41,6 +41,7 @@ struct GradientCase {
   int ep = 1, etp = 1;
   double capacity = 0;                ///< expert_parallel_capacity_factor; 0 = none
   bool sends_once = false;            ///< expert_parallel_comm_backend = "deepep"
+  bool overlaps = true;               ///< pipeline_parallel_expert_parallel_overlap
   std::string rotate = "allgather";   ///< context_parallel_rotate_method
   bool balanced = true;               ///< context_parallel_load_balancer
   bool documents = false;             ///< packed and masked
@@ -129,6 +130,9 @@ std::vector<double> three_steps(comm::World& world, const GradientCase& row);
 std::vector<GradientCase> capacity_cases(int world);
 /// Rows of the matrix whose tokens go once to each rank; every second with a fixed number of rows.
 std::vector<GradientCase> sent_once_cases(int world);
+/// DualPipeV whose tokens travel to experts while another microbatch computes: every way of
+/// recomputing activations and of sending.
+std::vector<GradientCase> overlapped_cases(int world);
 /// Context parallelism: both rotations and both ways to deal positions, documents, few key-value
 /// heads, pipelines that are cut beside attention; documents on one rank, too.
 std::vector<GradientCase> context_cases(int world);

@@ -258,7 +258,7 @@ TEST(Matrix, DISABLED_EveryFactorisation) {
   for (auto& more : {rounded_cases(world().size()), blockwise_cases(world().size()),
                      gathered_bytes_cases(world().size()), rounded_experts_cases(world().size()),
                      rounded_copies_cases(world().size()), capacity_cases(world().size()),
-                     sent_once_cases(world().size())})
+                     sent_once_cases(world().size()), overlapped_cases(world().size())})
     std::ranges::copy(more, std::back_inserter(rows));
   std::erase_if(
       rows, [&](const GradientCase& row) { return row.name().find(named) == std::string::npos; });

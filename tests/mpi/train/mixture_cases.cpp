@@ -122,4 +122,30 @@ std::vector<GradientCase> sent_once_cases(int world) {
   return rows;
 }
 
+std::vector<GradientCase> overlapped_cases(int world) {
+  std::vector<GradientCase> rows;
+  for (const char* family : {"deepseek_v3", "qwen3_moe", "gpt_oss", "mixtral"})
+    for (int tp = 1; world >= 4 && tp <= 2; ++tp)
+      for (const char* recompute : {"none", "full", "op", "memory_budget"})
+        for (const bool once : {false, true}) {
+          GradientCase row;
+          row.family = family;
+          row.schedule = "DualPipeV";
+          row.pp = 2;
+          row.tp = tp;
+          row.dp = world / 2 / tp;
+          row.ep = std::min(world / 2, experts_of(family));
+          row.recompute = recompute;
+          row.sends_once = once;
+          row.capacity = std::array{0, 4, 1}[rows.size() % 3];
+          row.offload = rows.size() % 4 < 2;
+          row.async_tensor_parallel = tp == 2 && once;
+          row.reshard = rows.size() % 2 ? "always" : "default";
+          row.accumulation = rows.size() % 3 == 0 ? 2 : 1;
+          row.deterministic = rows.size() % 5 == 0;
+          rows.push_back(row);
+        }
+  return rows;
+}
+
 }  // namespace tessera::test

@@ -96,7 +96,7 @@ acts | parallelism.pipeline_parallel_layers_per_stage | 2 | tests/unit/plan/pipe
 acts | parallelism.pipeline_parallel_schedule | GPipe | tests/unit/plan/pipeline_plan_test.cpp | Interleaved1F1B
 acts | parallelism.pipeline_parallel_schedule_csv | x.csv | tests/unit/plan/pipeline_plan_test.cpp | schedule_csv
 acts | parallelism.pipeline_parallel_microbatch_size | 2 | tests/unit/plan/pipeline_plan_test.cpp | microbatch_size
-harmless | parallelism.pipeline_parallel_expert_parallel_overlap | false
+acts | parallelism.pipeline_parallel_expert_parallel_overlap | false | tests/unit/plan/pipeline_plan_test.cpp | expert_parallel_overlap
 acts | parallelism.context_parallel_degree | 2 | tests/cli/mismatch_test.sh | context_parallel_degree
 acts | parallelism.context_parallel_load_balancer | none | tests/unit/plan/batch_plan_test.cpp | load_balancer.reset
 acts | parallelism.context_parallel_rotate_method | alltoall | tests/mpi/golden/golden_test.cpp | rotate_method

@@ -5,6 +5,9 @@
 #include <gtest/gtest.h>
 #include <torch/csrc/autograd/custom_function.h>
 
+#include <string>
+#include <thread>
+
 #include "test_device.hpp"
 
 namespace tessera::kernels {
@@ -152,10 +155,52 @@ TEST(Operation, KeepsNothingWhereGradientsAreOff) {
 TEST(SavedTensors, LeavesOutConstants) {
   Leaves leaves(true, false);
   Seen seen;
-  const SavedTensors saved;
+  Tensors saved;
+  {
+    const SavedTensors listing(&saved);
+    ours(leaves.a, leaves.b, seen);
+    const SavedTensors nothing(nullptr);
+    ours(leaves.a, leaves.b, seen);
+  }
   ours(leaves.a, leaves.b, seen);
-  ASSERT_EQ(saved.list().size(), 1U);
-  EXPECT_TRUE(saved.list()[0].is_alias_of(leaves.a));
+  ASSERT_EQ(saved.size(), 1U);
+  EXPECT_TRUE(saved[0].is_alias_of(leaves.a));
+}
+
+/// The same value; writes its letter in backward.
+class Letter final : public Operation {
+ public:
+  Letter(std::string& log, char letter) : log_(log), letter_(letter) {}
+  Tensors forward(Kept&, std::span<const at::Tensor> inputs) override {
+    return {inputs[0].clone()};
+  }
+  Tensors backward(Kept&, Tensors gradients) override {
+    log_ += letter_;
+    return gradients;
+  }
+
+ private:
+  std::string& log_;
+  char letter_;
+};
+
+/// The second thread has numbered nothing before.
+TEST(OperationNumbers, FollowTheGraphFromThreadToThread) {
+  const at::Tensor leaf = at::ones({2}).requires_grad_();
+  std::string log;
+  OperationNumbers numbers;
+  numbers.resume();
+  const at::Tensor first = apply(Letter(log, 'a'), {leaf});
+  numbers.pause();
+  at::Tensor second;
+  std::thread([&] {
+    numbers.resume();
+    second = apply(Letter(log, 'b'), {leaf});
+    numbers.pause();
+  }).join();
+  numbers.resume();
+  run_backward({(first + second).sum()}, {at::ones({})});
+  EXPECT_EQ(log, "ba") << "the last one first";
 }
 
 }  // namespace

@@ -79,11 +79,14 @@ struct Layer {
         const std::string& fqn = model.params[static_cast<std::size_t>(param)].fqn;
         pieces.push_back({weights.at(fqn.substr(fqn.find(".moe.") + 5))});
       }
+      Arrival arrival;
       CellContext context{pieces, 1, 0, nullptr};
+      context.arrival = &arrival;
       if (!cell.buffers.empty()) context.buffers = std::span(&bias, 1);
       context.loads = &loads;
       if (cell.source) flow[Slot::h] = flow[*cell.source];
       model.functions[i].forward(flow, context);
+      if (model.functions[i].arrived) model.functions[i].arrived(flow, context);
       if (cell.name.ends_with("router")) {
         scores = flow[Slot::scores];
         chosen = flow[Slot::route];

@@ -21,10 +21,10 @@ class Loop : public TokenExchange {
     misfits += counts.gt(most).sum().item<std::int64_t>();
   }
   at::Tensor counts(const at::Tensor& sent) const override { return sent; }
-  at::Tensor travel(const at::Tensor& rows, const at::Tensor& /*out*/,
-                    const at::Tensor& /*in*/) const override {
+  Arrival send(const at::Tensor& rows, const at::Tensor& /*out*/,
+               const at::Tensor& /*in*/) const override {
     messages.push_back(rows);
-    return rows;
+    return [rows] { return rows; };
   }
 
   mutable std::int64_t misfits = 0;
@@ -45,9 +45,12 @@ Flow sent(const Loop& exchange, const at::Tensor& chosen) {
   flow[Slot::m] = token;
   flow[Slot::route] = chosen;
   flow[Slot::scores] = 10 * token + at::arange(chosen.size(1), at::kDouble);
+  Arrival arrival;
   CellContext context;
   context.exchange = &exchange;
+  context.arrival = &arrival;
   send_tokens_once(flow, context, rule);
+  take_tokens(flow, context, rule);
   return flow;
 }
 
@@ -102,10 +105,14 @@ TEST(TokensOnce, ReturnWeightedSums) {
       rule.experts = 4;
       rule.top_k = 2;
       rule.before_experts = before;
+      Arrival arrival;
       CellContext context;
       context.exchange = &exchange;
+      context.arrival = &arrival;
       send_tokens_once(flow, context, rule);
-      return_sums(flow, context, before);
+      take_tokens(flow, context, rule);
+      send_sums(flow, context, before);
+      take_sums(flow, context);
       EXPECT_TRUE(flow[Slot::h].allclose(values * scores.sum(1, true)));
       kernels::run_backward({flow[Slot::h].sum()}, {at::ones({}, at::kDouble)});
       EXPECT_TRUE(scores.grad().allclose(values.sum(1, true).expand({3, 2})));

@@ -61,6 +61,30 @@ TEST_F(PipelinePlanTest, StagesFollowTheCuts) {
   EXPECT_EQ(plan().map, schedule::StageMap::of({1, 0, 1, 0}));
 }
 
+bool has_pairs(const PipelinePlan& plan) {
+  for (const schedule::ActionList& list : plan.lists)
+    for (const schedule::Action& action : list)
+      if (action.overlaps_next) return true;
+  return false;
+}
+
+TEST_F(PipelinePlanTest, PairsHideTheWayToExperts) {
+  p_.pipeline_parallel_schedule = "DualPipeV";
+  p_.pipeline_parallel_microbatch_size = 1;
+  p_.expert_parallel_degree = 2;
+  EXPECT_FALSE(has_pairs(plan())) << "the model has no experts";
+  model_ = model::spec_of(model::decoder_flavor("mixtral", "debugmodel"));
+  EXPECT_TRUE(has_pairs(plan()));
+  p_.pipeline_parallel_expert_parallel_overlap = false;
+  EXPECT_FALSE(has_pairs(plan()));
+  p_.pipeline_parallel_expert_parallel_overlap = true;
+  p_.expert_parallel_degree = 1;
+  EXPECT_FALSE(has_pairs(plan()));
+  p_.expert_parallel_degree = 2;
+  p_.pipeline_parallel_schedule = "ZBVZeroBubble";
+  EXPECT_FALSE(has_pairs(plan()));
+}
+
 TEST_F(PipelinePlanTest, RefusesWhatDoesNotFit) {
   p_.pipeline_parallel_layers_per_stage = 2;
   EXPECT_THAT(

@@ -177,5 +177,28 @@ TEST(JobPrice, WhatDoesNotFitIsSaid) {
   EXPECT_TRUE(price_of(1, {"--activation_checkpoint.mode", "full"}, "b300").fits);
 }
 
+/// Some of the exchange of tokens is hidden in pairs, and the pipeline waits a little longer.
+TEST(JobPrice, PairsHideTheWayToExperts) {
+  const auto price_with = [](const char* overlap) {
+    const config::Resolved wanted = config::resolve(
+        {"--model.name", "qwen3", "--model.flavor", "30B-A3B", "--training.dataset_path", "x",
+         "--training.local_batch_size", "32", "--parallelism.pipeline_parallel_degree", "4",
+         "--parallelism.pipeline_parallel_schedule", "DualPipeV",
+         "--parallelism.expert_parallel_degree", "16",
+         "--parallelism.pipeline_parallel_expert_parallel_overlap", overlap});
+    const Stack stack = load_stack("tessera");
+    return price(workload_of(plan::plan_job(wanted, 64, 0), stack), load_machine("h100-700w"),
+                 stack);
+  };
+  const Price apart = price_with("false"), pairs = price_with("true");
+  EXPECT_LT(pairs.step_seconds, 0.95 * apart.step_seconds);
+  EXPECT_LT(pairs.exposed.ep, 0.9 * apart.exposed.ep);
+  EXPECT_GT(pairs.exposed.ep, 0.2 * apart.exposed.ep) << "it takes multiprocessors";
+  EXPECT_GT(pairs.bubble, apart.bubble);
+  double sum = 0;
+  for (const auto& [name, seconds] : pairs.seconds) sum += seconds;
+  EXPECT_NEAR(sum, pairs.step_seconds, 1e-6 * sum);
+}
+
 }  // namespace
 }  // namespace tessera::planner

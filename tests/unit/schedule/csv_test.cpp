@@ -63,6 +63,18 @@ TEST_F(ScheduleCsv, TakesSpacesPairsAndWindowsLines) {
   EXPECT_EQ(to_string(list[3]), "1W0");
 }
 
+TEST_F(ScheduleCsv, KeepsPairsOfAForwardAndABackward) {
+  const StageMap map = StageMap::v(2);
+  const ActionLists lists = compute_orders(Kind::dual_pipe_v, map, 6, Pairs::together);
+  const std::string text = to_csv(simulate(lists, map));
+  EXPECT_THAT(text, HasSubstr("(0F3;3B1)OVERLAP_F_B"));
+  const Table table = read(text);
+  EXPECT_EQ(table.computations, lists);
+  for (const char* apart : {"0F0,0F1,(0F2;0B0)OVERLAP_F_B", "0F0,0F1,(0B0;1F0)OVERLAP_F_B"})
+    for (const ActionList& list : read(apart).computations)
+      for (const Action& action : list) EXPECT_FALSE(action.overlaps_next) << apart;
+}
+
 TEST_F(ScheduleCsv, SaysWhereItIsWrong) {
   EXPECT_THAT(refusal("0F0,0B0\n1F0,1X0\n"), HasSubstr(":2:2: \"1X0\" is not an action"));
   EXPECT_THAT(refusal("0F0,,0SEND_F0\n"), HasSubstr(":1:3: \"0SEND_F0\" is not a computation"));

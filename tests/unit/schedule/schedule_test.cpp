@@ -94,14 +94,66 @@ TEST(Schedule, PeakOfActivations) {
   }
 }
 
+TEST(Schedule, PairsEndUnderRendezvous) {
+  for (const int ranks : {1, 2, 3, 4, 8})
+    for (const int microbatches : {1, 2, 5, 7, 8, 9, 16, 17, 24}) {
+      const StageMap map = StageMap::v(ranks);
+      const ActionLists lists = with_transfers(
+          compute_orders(Kind::dual_pipe_v, map, microbatches, Pairs::together), map);
+      ASSERT_EQ(find_fault(lists, map, microbatches), "") << ranks << " " << microbatches;
+      const ActionLists apart = compute_orders(Kind::dual_pipe_v, map, microbatches);
+      EXPECT_EQ(
+          with_pairs_apart(compute_orders(Kind::dual_pipe_v, map, microbatches, Pairs::together)),
+          apart);
+    }
+}
+
+/// 2 (p - 1), as PyTorch's pairs are one action.
+TEST(Schedule, PairsWaitForTheInputsOfBoth) {
+  for (const auto& [p, m] : {std::pair{4, 8}, {8, 32}, {3, 6}}) {
+    const StageMap map = StageMap::v(p);
+    const auto lists = compute_orders(Kind::dual_pipe_v, map, m, Pairs::together);
+    const double idle = 2.0 * (p - 1);
+    EXPECT_NEAR(simulate(lists, map).bubble(), idle / (idle + 6 * m), 1e-12) << p;
+  }
+}
+
+TEST(Schedule, PairsTakeLessByWhatTheyHide) {
+  const StageMap map = StageMap::of({0, 0});
+  const ActionLists lists{{action(ActionKind::forward, 0, 0), action(ActionKind::forward, 1, 0),
+                           action(ActionKind::forward, 0, 1), action(ActionKind::backward, 1, 0)}};
+  ActionLists pair = lists;
+  pair[PipelineRank(0)][2].overlaps_next = true;
+  const Durations durations{
+      .forward = 2, .input = 3, .weight = 4, .hidden_forward = 0.5, .hidden_input = 0.75};
+  EXPECT_DOUBLE_EQ(simulate(lists, map, durations).end(), 2 + 2 + 2 + 7);
+  const Timeline timeline = simulate(pair, map, durations);
+  EXPECT_DOUBLE_EQ(timeline.end(), 2 + 2 + 2 + 7 - 0.5 - 0.75);
+  EXPECT_DOUBLE_EQ(timeline.bubble(), 0);
+  for (const std::size_t i : {2, 3})
+    EXPECT_DOUBLE_EQ(timeline.ranks[PipelineRank(0)][i].begin, 4) << "the two begin together";
+}
+
+TEST(Schedule, PairsThatNeedEachOtherAreFound) {
+  const StageMap map = StageMap::of({0, 0});
+  ActionLists lists{{action(ActionKind::forward, 0, 0), action(ActionKind::forward, 1, 0),
+                     action(ActionKind::backward, 1, 0), action(ActionKind::backward, 0, 0)}};
+  EXPECT_EQ(find_fault(lists, map, 1), "");
+  lists[PipelineRank(0)][1].overlaps_next = true;
+  EXPECT_THAT(find_fault(lists, map, 1), HasSubstr("no backward of another stage follows"));
+  lists = {{action(ActionKind::forward, 0, 0), action(ActionKind::forward, 1, 0),
+            action(ActionKind::forward, 0, 1), action(ActionKind::backward, 1, 1)}};
+  lists[PipelineRank(0)][2].overlaps_next = true;
+  EXPECT_THAT(find_fault(lists, map, 2), HasSubstr("(1B1): its F was not done"));
+}
+
 double bubble(Kind schedule, int ranks, int microbatches) {
   const auto map = traits_of(schedule).usual_map(ranks);
   return simulate(make_schedule(schedule, map, microbatches), map).bubble();
 }
 
 /// performance.md's table, which is exact: idle is a number of F a rank, whatever m. DualPipeV's
-/// pairs of F and B are one action in PyTorch, which costs it 2 (p - 1); issued one after the
-/// other, as here, it costs p - 1.
+/// pairs of F and B come one after the other here.
 TEST(Schedule, BubblesAreThePublishedOnes) {
   for (const auto& [p, m] : {std::pair{4, 8}, {8, 32}, {3, 6}, {8, 16}}) {
     const auto of = [](double idle, double busy) { return idle / (idle + busy); };
