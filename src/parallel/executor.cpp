@@ -45,7 +45,7 @@ PassResult Executor::evaluate(const ActionList& list, std::span<const Microbatch
 
 PassResult Executor::run(const ActionList& list, Pass pass) {
   for (auto action = list.begin(); action != list.end(); ++action) {
-    current_microbatch_ = pass.first + action->microbatch.value();
+    current_microbatch_ = pass.number_of(*action);
     if (action->overlaps_next) {
       pair(action[0], action[1], pass);
       ++action;
@@ -77,7 +77,7 @@ void Executor::compute(const Action& action, Pass& pass) {
     phase.emplace(*timer_, is_forward ? metrics::Phase::forward : metrics::Phase::backward);
   if (is_forward) return forward(action, pass);
   if (action.kind == ActionKind::weight_gradient)
-    stages_.at(action.stage).backward_weights(pass.first + action.microbatch.value());
+    stages_.at(action.stage).backward_weights(pass.number_of(action));
   else
     backward(action, pass);
 }
@@ -85,7 +85,7 @@ void Executor::compute(const Action& action, Pass& pass) {
 Flow Executor::begin_forward(const Action& action, const Pass& pass) {
   Stage& stage = stages_.at(action.stage);
   const Microbatch& data = pass.microbatches[action.microbatch.position()];
-  stage.begin_forward(pass.first + action.microbatch.value(), data.documents);
+  stage.begin_forward(pass.number_of(action), data.documents);
   if (!stage.first()) return arrived(action, inputs_);
   Flow in;
   in[Slot::tokens] = data.tokens;
@@ -106,7 +106,7 @@ void Executor::forward(const Action& action, Pass& pass) {
   Stage& stage = stages_.at(action.stage);
   const Flow in = begin_forward(action, pass);
   const std::optional<LossInput> loss = loss_of(action, pass);
-  const int number = pass.first + action.microbatch.value();
+  const int number = pass.number_of(action);
   const LossInput* at_end = loss ? &*loss : nullptr;
   end_forward(
       action,
@@ -118,8 +118,7 @@ void Executor::forward(const Action& action, Pass& pass) {
 void Executor::pair(const Action& forward, const Action& backward, Pass& pass) {
   const Flow in = begin_forward(forward, pass);
   const std::optional<LossInput> loss = loss_of(forward, pass);
-  const int number = pass.first + forward.microbatch.value(),
-            other = pass.first + backward.microbatch.value();
+  const int number = pass.number_of(forward), other = pass.number_of(backward);
   StageForward computed(stages_.at(forward.stage), number, in, loss ? &*loss : nullptr);
   const auto advance = [&] {
     std::optional<metrics::PhaseTimer::Scope> phase;
@@ -152,10 +151,10 @@ std::optional<LossInput> Executor::loss_of(const Action& action, const Pass& pas
 void Executor::backward(const Action& action, const Pass& pass) {
   Stage& stage = stages_.at(action.stage);
   const bool whole = action.kind == ActionKind::backward;
-  stage.begin_backward(pass.first + action.microbatch.value());
+  stage.begin_backward(pass.number_of(action));
   Flow gradients;
   if (!stage.last()) gradients = arrived(action, output_gradients_);
-  gradients = stage.backward(pass.first + action.microbatch.value(), std::move(gradients),
+  gradients = stage.backward(pass.number_of(action), std::move(gradients),
                              whole ? Backward::whole : Backward::inputs);
   if (!stage.first())
     hand_over(action, action.stage - 1, std::move(gradients), input_gradients_, output_gradients_);

@@ -28,7 +28,6 @@ UnitForward::UnitForward(const Unit& unit, const Flow& in, const model::CellCont
       loss_(loss),
       loss_tokens_(loss ? unit.loss_chunk(*loss) : 0),
       cells_(unit.steps_.size() - (loss_tokens_ > 0 ? 1 : 0)),
-      records_(recompute != Recompute::unit && at::GradMode::is_enabled()),
       operations_(*context.operations),
       context_(context) {
   entry_.in = detached(in);
@@ -40,7 +39,7 @@ UnitForward::UnitForward(const Unit& unit, const Flow& in, const model::CellCont
 }
 
 bool UnitForward::advance() {
-  const at::AutoGradMode grad(records_);
+  const at::AutoGradMode grad(entry_.recompute != Recompute::unit && at::GradMode::is_enabled());
   numbers_.resume();
   const bool travels = advance_cells();
   if (!travels) {

@@ -17,7 +17,8 @@ class UnitForward {
   UnitForward(const UnitForward&) = delete;
   UnitForward& operator=(const UnitForward&) = delete;
 
-  /// Computes until rows are on their way, and then returns true, or to the end. On any thread.
+  /// Computes until rows are on their way, and then returns true, or to the end. On any thread,
+  /// where autograd is on if a graph is wanted.
   bool advance();
   /// At the end.
   TapeEntry take() { return std::move(entry_); }
@@ -32,7 +33,6 @@ class UnitForward {
   const LossInput* loss_;
   const std::int64_t loss_tokens_;  ///< see Unit::loss_chunk()
   const std::size_t cells_;
-  const bool records_;  ///< a graph
   TapeEntry entry_;
   UnitOperations operations_;
   model::CellContext context_;

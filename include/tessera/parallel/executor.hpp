@@ -65,6 +65,10 @@ class Executor {
     double scale;
     bool evaluates;
     PassResult result;
+    /// Of the action's microbatch, in the step.
+    int number_of(const schedule::Action& action) const {
+      return first + action.microbatch.value();
+    }
   };
   PassResult run(const schedule::ActionList& list, Pass pass);
   void compute(const schedule::Action& action, Pass& pass);
