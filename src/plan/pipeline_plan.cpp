@@ -88,9 +88,10 @@ schedule::Table table_of(const config::Parallelism& p, const StageMap& map,
 }  // namespace
 
 schedule::Pairs pairs_of(const config::Parallelism& p, const model::ModelSpec& model) {
-  const bool exchanges = p.expert_parallel_degree > 1 && !model.mixtures.empty();
-  return exchanges && p.pipeline_parallel_expert_parallel_overlap ? schedule::Pairs::together
-                                                                  : schedule::Pairs::apart;
+  const bool travels = p.expert_parallel_degree > 1 && !model.mixtures.empty();
+  const bool wanted = travels && p.pipeline_parallel_expert_parallel_overlap;
+  const bool has = p.pipeline_parallel_degree > 1 && (is_from_file(p) || schedule_of(p).pairs);
+  return wanted && has ? schedule::Pairs::together : schedule::Pairs::apart;
 }
 
 schedule::StageMap stage_map_of(const config::Parallelism& p, const model::ModelSpec& model,

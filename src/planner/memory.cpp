@@ -77,8 +77,7 @@ Memory memory_of_rank(const Workload& work, const Stack& stack, PipelineRank ran
     if (stage.head) out.loss = loss_bytes(work, stack);
   }
   // The last forward of a pair may compute its loss beside a backward's block.
-  const bool pairs = work.pipeline.lists && std::ranges::any_of((*work.pipeline.lists)[rank],
-                                                                &schedule::Action::overlaps_next);
+  const bool pairs = work.pipeline.pairs == schedule::Pairs::together;
   if (!stack.loss_beside_blocks && !pairs) out.working = std::max(0.0, out.working - out.loss);
   if (work.distributed_optimizer)
     add_distributed_optimizer(work, stack, all, out);

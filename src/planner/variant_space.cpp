@@ -4,7 +4,6 @@
 #include <algorithm>
 
 #include "from_plan.hpp"
-#include "pipeline_time.hpp"
 #include "tessera/base/error.hpp"
 #include "tessera/plan/model_fit.hpp"
 #include "tessera/plan/pipeline_plan.hpp"
@@ -112,18 +111,6 @@ void VariantSpace::find_policies(const Machine& machine) {
     values_[Knob::precision].push_back(1);
 }
 
-void VariantSpace::find_schedules() {
-  using schedule::StagesPerRank;
-  cuts_ = {{schedule::find_traits(job_.job.parallelism.pipeline_parallel_schedule), 0}};
-  for (const schedule::Traits& traits : schedule::all_traits()) {
-    cuts_.push_back({&traits, traits.usual_stages()});
-    if (traits.stages != StagesPerRank::several) continue;
-    for (const int chunks : {3, 4, 6, 8}) cuts_.push_back({&traits, chunks});
-  }
-  for (std::size_t i = 0; i < cuts_.size(); ++i)
-    values_[Knob::schedule].push_back(static_cast<int>(i));
-}
-
 /// The scales of rounded products need all tokens at once.
 bool VariantSpace::can_overlap_chunks() const {
   return plan_.tensor.sequence_parallel && !plan_.linears.rounds();
@@ -143,10 +130,6 @@ bool VariantSpace::has(const Variant& v) const {
   return std::ranges::all_of(kEachKnob, [&](Knob knob) {
     return std::ranges::find(values_[knob], v[knob]) != values_[knob].end();
   });
-}
-
-const schedule::Traits* VariantSpace::schedule_of(const Variant& v) const {
-  return v[Knob::pp] == 1 ? nullptr : cuts_[static_cast<std::size_t>(v[Knob::schedule])].schedule;
 }
 
 bool VariantSpace::divides(const Variant& v) const {
@@ -202,65 +185,6 @@ std::int64_t VariantSpace::microbatches(const Variant& v) const {
   return sequences_ / (data * v[Knob::microbatch]);
 }
 
-const Pipeline* VariantSpace::pipeline_of(int pp, int schedule) const {
-  const auto found = pipelines_.find({pp, schedule});
-  if (found != pipelines_.end()) return found->second ? &*found->second : nullptr;
-  std::optional<Pipeline>& made = pipelines_[{pp, schedule}];
-  try {
-    made = make_pipeline(pp, schedule);
-  } catch (const Error&) {  // not with these cuts, or on so many ranks
-  }
-  return made ? &*made : nullptr;
-}
-
-std::optional<Pipeline> VariantSpace::make_pipeline(int pp, int schedule) const {
-  const auto& [traits, chunks] = cuts_[static_cast<std::size_t>(schedule)];
-  if (pp == work_.pipeline.ranks() && schedule == 0) return work_.pipeline;
-  if (pp > 1 && !traits) return std::nullopt;
-  config::JobConfig job = job_.job;
-  job.parallelism = pipeline_keys(pp, schedule);
-  const model::ModelSpec& model = *plan_.model.spec;
-  Pipeline out;
-  out.map = plan::stage_map_of(job.parallelism, model, pp);
-  if (chunks > 0 && pp > 1 && out.map.stages() != pp * chunks) return std::nullopt;
-  const auto ranges = plan::stage_ranges_of(job, model, out.map.stages());
-  if (!ranges) return std::nullopt;
-  out.stages = stages_of(model, *ranges, work_.seq);
-  return out;
-}
-
-config::Parallelism VariantSpace::pipeline_keys(int pp, int schedule) const {
-  config::Parallelism keys = job_.job.parallelism;
-  keys.pipeline_parallel_degree = pp;
-  if (schedule == 0 || pp == 1) return keys;
-  const auto& [traits, chunks] = cuts_[static_cast<std::size_t>(schedule)];
-  keys.pipeline_parallel_schedule = traits->name;
-  keys.pipeline_parallel_schedule_csv.clear();
-  if (chunks == traits->usual_stages() && !keys.pipeline_parallel_layers_per_stage) return keys;
-  const std::int64_t layers = work_.model.layers + keys.pipeline_parallel_first_stage_less_layers +
-                              keys.pipeline_parallel_last_stage_less_layers;
-  const std::int64_t stages = std::int64_t{pp} * chunks;
-  keys.pipeline_parallel_layers_per_stage = (layers + stages - 1) / stages;
-  return keys;
-}
-
-Workload VariantSpace::workload(const Variant& v) const {
-  Workload out = without_lists(v);
-  if (v == own_ || v[Knob::pp] == 1 || out.pipeline.lists) return out;
-  Pipeline& pipeline = out.pipeline;
-  const schedule::Traits& traits = *cuts_[static_cast<std::size_t>(v[Knob::schedule])].schedule;
-  const int microbatches = pipeline.microbatches;
-  if (pipeline.map == traits.usual_map(v[Knob::pp], pipeline.chunks())) {
-    pipeline.kind = traits.kind;
-    pipeline.lists = lists_of(pipeline, microbatches);
-  } else {
-    pipeline.lists = std::make_shared<const schedule::ActionLists>(
-        compute_orders(traits.kind, pipeline.map, microbatches, pipeline.pairs));
-  }
-  pipeline.kind.reset();
-  return out;
-}
-
 Workload VariantSpace::without_lists(const Variant& v) const {
   if (v == own_) return work_;
   Workload out = work_;
@@ -268,8 +192,6 @@ Workload VariantSpace::without_lists(const Variant& v) const {
   out.tp = v[Knob::tp];
   out.cp = v[Knob::cp];
   out.ep = v[Knob::ep];
-  const bool pairs = out.ep > 1 && job_.job.parallelism.pipeline_parallel_expert_parallel_overlap;
-  out.pipeline.pairs = pairs ? schedule::Pairs::together : schedule::Pairs::apart;
   out.etp = v[Knob::etp] == 1 ? out.tp : 1;
   out.replicate = v[Knob::replicate];
   out.fsdp = out.gpus / (out.tp * v[Knob::pp] * out.replicate);
@@ -283,17 +205,7 @@ Workload VariantSpace::without_lists(const Variant& v) const {
   if (v[Knob::precision] == 1)
     out.precision = work_.precision == Precision::f32 ? Precision::bf16 : Precision::f32;
   out.graphs = graphs_of(out);
-  if (keeps_batch(v)) {
-    if (out.pipeline.pairs != work_.pipeline.pairs && cuts_[0].schedule) out.pipeline.lists.reset();
-    return out;
-  }
-  Pipeline& to = out.pipeline;
-  const Pipeline* from = pipeline_of(v[Knob::pp], v[Knob::schedule]);
-  to.map = from ? from->map : schedule::StageMap::loop(v[Knob::pp]);
-  to.stages = from ? from->stages : IndexedVector<schedule::StageIndex, StageContent>();
-  to.lists.reset();
-  to.microbatches = static_cast<int>(microbatches(v));
-  to.rounds = 1;
+  set_pipeline(v, out.pipeline);
   return out;
 }
 

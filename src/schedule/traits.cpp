@@ -16,26 +16,26 @@ constexpr auto kTable = [] {
   using enum StagesPerRank;
   using enum MapShape;
   return std::array{
-    // kind                 name                   stages      map   per rank rounds  keeps  splits
-    Traits{one_f_one_b,     "1F1B",                one,        loop,    1,    false,  false, false,
+    // kind                 name                   stages      map   per rank rounds  keeps  splits  pairs
+    Traits{one_f_one_b,     "1F1B",                one,        loop,    1,    false, false, false,  false,
            "https://arxiv.org/abs/2006.09503"},
     Traits{eager_one_f_one_b,
-                           "Eager1F1B",           one,        loop,    1,    false,  false, false,
+                           "Eager1F1B",           one,        loop,    1,    false, false, false,  false,
            "https://arxiv.org/abs/2211.05322"},
-    Traits{gpipe,           "GPipe",               one,        loop,    1,    false,  true,  false,
+    Traits{gpipe,           "GPipe",               one,        loop,    1,    false, true,  false,  false,
            "https://arxiv.org/abs/1811.06965"},
-    Traits{interleaved,     "Interleaved1F1B",     several,    loop,    0,    true,   false, false,
+    Traits{interleaved,     "Interleaved1F1B",     several,    loop,    0,    true,  false, false,  false,
            "https://arxiv.org/abs/2104.04473"},
-    Traits{looped_bfs,      "LoopedBFS",           several,    loop,    0,    false,  true,  false,
+    Traits{looped_bfs,      "LoopedBFS",           several,    loop,    0,    false, true,  false,  false,
            "https://arxiv.org/abs/2211.05953"},
-    Traits{zb_h1,           "ZBH1",                one,        loop,    1,    false,  false, true,
+    Traits{zb_h1,           "ZBH1",                one,        loop,    1,    false, false, true,   false,
            "https://arxiv.org/abs/2401.10241"},
     Traits{interleaved_zero_bubble,
-                            "InterleavedZeroBubble", several,  loop,    0,    true,   false, true,
+                            "InterleavedZeroBubble", several,  loop,    0,    true,  false, true,   false,
            "https://arxiv.org/abs/2401.10241"},
-    Traits{zbv,             "ZBVZeroBubble",       two,        v,       1,    false,  false, true,
+    Traits{zbv,             "ZBVZeroBubble",       two,        v,       1,    false, false, true,   false,
            "https://arxiv.org/abs/2405.15362"},
-    Traits{dual_pipe_v,     "DualPipeV",           two,        v,       2,    false,  false, true,
+    Traits{dual_pipe_v,     "DualPipeV",           two,        v,       2,    false, false, true,   true,
            "https://arxiv.org/abs/2412.19437"}};
 }();
 // clang-format on

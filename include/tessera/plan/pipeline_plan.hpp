@@ -29,7 +29,8 @@ schedule::StageMap stage_map_of(const config::Parallelism& parallelism,
                                 const model::ModelSpec& model, int ranks);
 
 /// Whether a forward and a backward of a schedule's pairs run together: where tokens travel to
-/// experts of other ranks, if parallelism.pipeline_parallel_expert_parallel_overlap says so.
+/// experts of other ranks, if parallelism.pipeline_parallel_expert_parallel_overlap says so. Apart
+/// for a schedule without pairs; one from a file may have them.
 schedule::Pairs pairs_of(const config::Parallelism& parallelism, const model::ModelSpec& model);
 
 /// On `ranks` pipeline ranks, with fewer microbatches than its schedule needs to be more than a

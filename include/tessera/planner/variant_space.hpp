@@ -96,6 +96,8 @@ class VariantSpace {
   /// Its stages; null where the model or the schedule does not fit.
   const Pipeline* pipeline_of(int pp, int schedule) const;
   std::optional<Pipeline> make_pipeline(int pp, int schedule) const;
+  schedule::Pairs pairs_of(const Variant& variant) const;
+  void set_pipeline(const Variant& variant, Pipeline& to) const;
   void set_batch(const Variant& variant, config::JobConfig& to, ChangedJob& out) const;
 
   const config::Resolved& job_;

@@ -41,6 +41,7 @@ struct Traits {
   bool equal_rounds;     ///< microbatches fill rounds of equal size, of one or more for each rank
   bool keeps_all;        ///< keeps the activations of all microbatches until the first backward
   bool splits_backward;  ///< has I and W instead of some or all B
+  bool pairs;            ///< has F and B that may run together, see Action::overlaps_next
   std::string_view paper;
 
   /// Stages of each rank where nothing else is asked for: 1 or 2.
