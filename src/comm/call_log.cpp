@@ -76,10 +76,13 @@ void use_call_page(CallPage* page) noexcept {
   current_page.store(page ? page : &own_page, std::memory_order_release);
 }
 
+/// The text of a place is the unit, one of these, and the pass.
+constexpr char kBeforePass = '\n';
+
 void note_place(CallPage& page, std::string_view unit, std::string_view pass) noexcept {
   std::array<char, sizeof(page.place)> text{};
   std::size_t used = unit.copy(text.data(), text.size() - 1);
-  if (!unit.empty() && !pass.empty() && used < text.size() - 1) text[used++] = ' ';
+  if (used < text.size() - 1) text[used++] = kBeforePass;
   pass.copy(text.data() + used, text.size() - 1 - used);
   const auto words =
       std::bit_cast<std::array<std::uint64_t, sizeof(text) / sizeof(std::uint64_t)>>(text);
@@ -87,12 +90,19 @@ void note_place(CallPage& page, std::string_view unit, std::string_view pass) no
     page.place[i].store(words[i], std::memory_order_relaxed);
 }
 
-std::string place_of(const CallPage& page) {
+UnitAndPass unit_and_pass(const CallPage& page) {
   std::array<std::uint64_t, std::tuple_size_v<decltype(page.place)>> words{};
   for (std::size_t i = 0; i < words.size(); ++i)
     words[i] = page.place[i].load(std::memory_order_relaxed);
   const auto text = std::bit_cast<std::array<char, sizeof(words)>>(words);
-  return {text.begin(), std::ranges::find(text, '\0')};
+  const auto end = std::ranges::find(text, '\0');
+  const auto between = std::find(text.begin(), end, kBeforePass);
+  return {{text.begin(), between}, {between == end ? end : between + 1, end}};
+}
+
+std::string place_of(const CallPage& page) {
+  const auto [unit, pass] = unit_and_pass(page);
+  return unit + (unit.empty() || pass.empty() ? "" : " ") + pass;
 }
 
 LoggedCall::LoggedCall(const CallInfo& info, int rank, int size, std::string_view axis,

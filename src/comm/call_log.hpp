@@ -68,6 +68,10 @@ struct CallPage {
 /// See Watchdog::at(). A place that is being changed may be read as parts of two.
 void note_place(CallPage& page, std::string_view unit, std::string_view pass) noexcept;
 std::string place_of(const CallPage& page);
+struct UnitAndPass {
+  std::string unit, pass;
+};
+UnitAndPass unit_and_pass(const CallPage& page);
 
 /// Nanoseconds of the monotonic clock (the same for all processes of a node).
 std::int64_t now_ns() noexcept;

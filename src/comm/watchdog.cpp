@@ -194,6 +194,14 @@ void Watchdog::at(std::string_view unit, std::string_view pass) noexcept {
   for (const auto& hook : *hooks()) hook->comes_to(unit, pass);
 }
 
+Watchdog::Detour::Detour() {
+  UnitAndPass now = unit_and_pass(call_page());
+  unit_ = std::move(now.unit);
+  pass_ = std::move(now.pass);
+}
+
+Watchdog::Detour::~Detour() { at(unit_, pass_); }
+
 std::string Watchdog::place() { return place_of(call_page()); }
 
 Watchdog::Traces Watchdog::leave_traces_everywhere(const std::function<void()>& leave,

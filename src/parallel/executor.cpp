@@ -131,10 +131,8 @@ void Executor::pair(const Action& forward, const Action& backward, Pass& pass) {
   current_microbatch_ = other;
   {
     const OthersCompute others(stages_.at(backward.stage).experts(), [&] {
-      const std::string place = comm::Watchdog::place();
+      const comm::Watchdog::Detour detour;
       advance();
-      const std::size_t space = std::min(place.rfind(' '), place.size() - 1);
-      comm::Watchdog::at(place.substr(0, space), place.substr(space + 1));
     });
     compute(backward, pass);
   }

@@ -82,6 +82,16 @@ class Watchdog {
   static void at(std::string_view unit, std::string_view pass) noexcept;
   /// "layers.14 backward"; empty before the first call of at().
   static std::string place();
+  /// The rank may be elsewhere while one lives. Its end gives reports the place of its start.
+  class Detour {
+   public:
+    Detour();
+    ~Detour();
+    Detour(const Detour&) = delete;
+
+   private:
+    std::string unit_, pass_;
+  };
   /// What leave_traces_everywhere() came to: this rank had all nodes leave theirs; some did not in
   /// time; or another rank of this node is doing the same, and this one has done nothing.
   enum class Traces : std::uint8_t { all, some, by_another };

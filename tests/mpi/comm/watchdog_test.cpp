@@ -116,6 +116,19 @@ TEST(Watchdog, NoticesBeforeItReports) {
                           "rank [0-9]+ \\(step 14, begun .* s ago, layers.3 backward\\) hangs in"));
 }
 
+TEST(Watchdog, ADetourEndsWhereItBegan) {
+  Watchdog::at("layers.3", "weight gradients");
+  {
+    const Watchdog::Detour detour;
+    Watchdog::at("layers.1", "forward");
+    EXPECT_EQ(Watchdog::place(), "layers.1 forward");
+  }
+  EXPECT_EQ(Watchdog::place(), "layers.3 weight gradients");
+  Watchdog::at("", "reading data");
+  { const Watchdog::Detour detour; }
+  EXPECT_EQ(Watchdog::place(), "reading data");
+}
+
 /// The last rank comes late, as one that saves to a slow disk, and the others know that it may.
 TEST(Watchdog, IsSilentForAsLongAsPatienceSays) {
   if (world().size() < 2) GTEST_SKIP() << "nobody to wait for";
