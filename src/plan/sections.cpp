@@ -200,7 +200,9 @@ LoadPlan load_plan(const config::JobConfig& job, const model::ModelSpec& model) 
   plan.checkpoints = fs::path(job.job.dump_folder) / c.folder;
   plan.own = LoadChoice::of_own(c, model);
   plan.initial = LoadChoice::of(c, model);
-  if (c.initial_load_path) plan.from = {*c.initial_load_path, c.initial_load_in_hf};
+  plan.initial.saves = false;
+  if (c.initial_load_path)
+    plan.from = {*c.initial_load_path, c.initial_load_in_hf, !c.initial_load_model_only};
   return plan;
 }
 

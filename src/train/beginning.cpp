@@ -14,10 +14,14 @@ class Beginning {
 
   LoadedState begin() {
     if (auto loaded = resume()) return *std::move(loaded);
-    if (plan_.load.from)
-      load_initial();
-    else
+    if (!plan_.load.from) {
       initialize();
+      return {};
+    }
+    if (plan_.load.initial.is_partial()) initialize();
+    if (plan_.load.from->branch) return branch(plan_.load.from->path);
+    load_weights_of(plan_.load, plan_.load.initial, trainer_.stages().holdings(), *plan_.model.spec,
+                    mesh_);
     return {};
   }
 
@@ -48,13 +52,18 @@ class Beginning {
     state.step = last.step();
     state.samples = trainer_.first_sample(state.step);
     trainer_.set_state(state);
-    return {state, {}, {}};
+    return {state, {}, {}, last.folder()};
   }
 
-  void load_initial() {
-    if (plan_.load.initial.is_partial()) initialize();
-    load_weights_of(plan_.load, plan_.load.initial, trainer_.stages().holdings(), *plan_.model.spec,
-                    mesh_);
+  LoadedState branch(const std::filesystem::path& from) {
+    auto loaded = load_state(trainer_, from, plan_.load.initial);
+    require(loaded.has_value(), ExitCode::checkpoint, "{} holds no checkpoint of Tessera",
+            from.string());
+    require(loaded->state.step < plan_.run.steps, ExitCode::usage,
+            "{} is of step {}, so that training.steps = {} leaves nothing to train; choose more "
+            "steps, or an earlier checkpoint",
+            loaded->folder.string(), loaded->state.step, plan_.run.steps);
+    return *std::move(loaded);
   }
 
   const plan::JobPlan& plan_;

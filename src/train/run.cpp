@@ -85,7 +85,7 @@ void announce(RunContext& run, Reporter& reporter, const LoadedState& start) {
         batch.microbatches, ranks, batch.microbatch_rows);
   if (start.state.step > 0)
     reporter.note(fmt::format(
-        "resumed after step {} from {}{}", start.state.step, plan.load.checkpoints.string(),
+        "resumed after step {} from {}{}", start.state.step, start.folder.parent_path().string(),
         start.left_out.empty() ? "" : fmt::format(", without {}", start.left_out)));
   if (!start.schedule_change.empty()) reporter.note(start.schedule_change);
 }

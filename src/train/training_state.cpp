@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "tessera/train/training_state.hpp"
+#include "tessera/checkpoint/inspect.hpp"
 
 #include <nlohmann/json.hpp>
 
@@ -109,9 +110,8 @@ LoadedState take_state(Trainer& trainer, const checkpoint::CheckpointReader& ope
   const auto number = [&](const char* key) -> std::int64_t {
     require(stored.is_object() && stored.contains(key) && stored[key].is_number_integer(),
             ExitCode::checkpoint,
-            "{} lacks \"{}\" in its training state: it has only the model; use "
-            "checkpoint.initial_load_path to start "
-            "from it",
+            "{} lacks \"{}\" in its training state: it has only the model; start from it with "
+            "checkpoint.initial_load_path and checkpoint.initial_load_model_only = true",
             opened.folder().string(), key);
     return stored[key].get<std::int64_t>();
   };
@@ -125,7 +125,7 @@ LoadedState take_state(Trainer& trainer, const checkpoint::CheckpointReader& ope
   const bool has_start = stored.contains("schedule_start");
   state.schedule_start = !choice.schedule ? state.step : has_start ? number("schedule_start") : 0;
   trainer.set_state(state);
-  LoadedState loaded{state, choice.left_out(), {}};
+  LoadedState loaded{state, choice.left_out(), {}, opened.folder()};
   if (choice.schedule)
     loaded.schedule_change =
         schedule_change(trainer.plan().optimizer, trainer.plan().run.steps, opened.config_toml(),
@@ -198,10 +198,15 @@ std::optional<LoadedState> load_state(Trainer& trainer, const std::filesystem::p
   options.leave_out = [&, leave_out = options.leave_out](std::string_view name) {
     return !whole && leave_out(name);
   };
-  const std::int64_t step = step_to_load(control, folder, choice, latest_step, options.log);
+  std::filesystem::path exact;
+  if (checkpoint::is_step_folder(folder))
+    exact = folder;
+  else if (const auto step = step_to_load(control, folder, choice, latest_step, options.log);
+           step >= 0)
+    exact = folder / fmt::format("step-{:08d}", step);
   std::optional<checkpoint::CheckpointReader> opened;
-  if (step >= 0) {
-    opened = checkpoint::open(control, folder / fmt::format("step-{:08d}", step));
+  if (!exact.empty()) {
+    opened = checkpoint::open(control, exact);
     look_at(*opened);
     checkpoint::load(control, *opened, views.views(), options);
   } else {

@@ -52,6 +52,32 @@ says "to the start" jump "rewound to step 4; training continues with sample 48"
 check "two skipped steps" "$(run skip "${saving[@]}" "${same_rate[@]}" --debug.inject_faults 5:nan:0,6:nan:0)" 0
 check "lead to the same weights and moments" "$(loss jump 5) $(loss jump 6)" "$(loss skip 7) $(loss skip 8)"
 
+# A branch: all of another run's state, on another mesh and with another end. Without a change it computes what that run did.
+whole=(--checkpoint.no_initial_load_model_only "${saving[@]}")
+branch=("${whole[@]}" --checkpoint.initial_load_path "$work/base/checkpoint/step-00000004")
+check "a branch" "$(run twin "${branch[@]}")" 0
+says "begins where the other was" twin "resumed after step 4 from $work/base/checkpoint"
+check "with the step after it" "$(steps twin)" "5 6 7 8 "
+check "and the other's bits" "$(loss twin 5) $(loss twin 8)" "$(loss base 5) $(loss base 8)"
+check "a branch on another mesh" "$(run turned "${branch[@]}" --training.local_batch_size 4 --parallelism.pipeline_parallel_degree 2)" 0
+check "has them but for rounding" "$(awk -v a="$(loss turned 8)" -v b="$(loss base 8)" 'BEGIN { print (a - b < 1e-5 && b - a < 1e-5) ? "equal" : a " " b }')" equal
+cooling=("${branch[@]}" --lr_scheduler.total_steps 10 --lr_scheduler.decay_ratio 0.6)
+check "a branch with another rate" "$(run cooled "${cooling[@]}")" 0
+last=$(loss cooled 8)
+check "has other losses" "$([ "$last" != "$(loss twin 8)" ] && echo other)" other
+check "the same command with one step more" "$(run cooled "${cooling[@]}" --training.steps 9)" 0
+says "resumes from its own checkpoint" cooled "resumed after step 8 from $work/cooled/checkpoint"
+rm -rf "$work/cooled/checkpoint"
+check "without its checkpoints" "$(run cooled "${cooling[@]}")" 0
+check "it begins again, to the same end" "$(loss cooled 8)" "$last"
+check "a branch without moments" "$(run reset "${branch[@]}" "$exclude" optimizer,lr_scheduler)" 0
+says "says so" reset "resumed after step 4 from $work/base/checkpoint, without optimizer, lr_scheduler"
+check "and has other losses" "$([ "$(loss reset 8)" != "$(loss twin 8)" ] && echo other)" other
+check "a branch from the newest that has nothing to train" "$(run idle "${whole[@]}" --checkpoint.initial_load_path "$work/base/checkpoint")" 2
+says "says why" idle "step-00000008 is of step 8, so that training.steps = 8 leaves nothing to train"
+check "a branch from a folder without checkpoints" "$(run idle "${whole[@]}" --checkpoint.initial_load_path "$work")" 5
+says "says which" idle "$work holds no checkpoint of Tessera"
+
 # Three layers where two are stored.
 llama 3 >"$work/config.json"
 check "another model" "$(run deep --checkpoint.initial_load_path "$base")" 2

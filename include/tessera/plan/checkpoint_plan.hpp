@@ -48,10 +48,11 @@ struct LoadChoice {
   std::string left_out() const;
 };
 
-/// Weights that another run or program wrote.
+/// What another run or program wrote.
 struct InitialWeights {
   std::filesystem::path path;
-  bool in_hf = false;  ///< Hugging Face's format
+  bool in_hf = false;   ///< Hugging Face's format
+  bool branch = false;  ///< not weights alone: the run continues from all of the other's state
 };
 
 struct LoadPlan {

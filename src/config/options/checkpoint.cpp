@@ -3,14 +3,6 @@
 
 namespace tessera::config {
 
-namespace {
-
-bool starts_from_another_run(const JobConfig& job) {
-  return job.checkpoint.initial_load_path.has_value();
-}
-
-}  // namespace
-
 OptionList checkpoint_options() {
   return {
       OPTION(checkpoint.enable, "Save checkpoints, and resume from the latest valid one"),
@@ -26,17 +18,12 @@ OptionList checkpoint_options() {
           .at_least(0)
           .is_ours(),
       OPTION(checkpoint.initial_load_path,
-             "Where a run without its own checkpoints loads its weights: a step folder, a "
-             "checkpoint folder, a "
+             "What a run without its own checkpoints starts from: a step folder, a checkpoint "
+             "folder, a "
              "Hugging Face folder or a .safetensors file"),
-      OPTION(
-          checkpoint.initial_load_model_only,
-          "Load only the model from initial_load_path, not optimizer, schedule and data position")
-          .works_with({"true"},
-                      "a run that starts from the model of another run has its own optimizer, "
-                      "schedule and data "
-                      "position; to continue a run completely, resume it in its job.dump_folder")
-          .only_if(&starts_from_another_run),
+      OPTION(checkpoint.initial_load_model_only,
+             "Load only the model from initial_load_path; false = also optimizer, schedule, step "
+             "and data position, so that the run continues another one (a branch)"),
       OPTION(checkpoint.initial_load_in_hf, "initial_load_path holds Hugging Face weights"),
       OPTION(checkpoint.initial_load_in_hf_quantized,
              "The Hugging Face weights are quantized (FP8 in blocks, MXFP4); Tessera also detects "

@@ -108,7 +108,7 @@ refused | checkpoint.enable_ft_dataloader_checkpoints | false
 acts | checkpoint.folder | saved | tests/cli/keys.test | folder = "saved"
 acts | checkpoint.interval | 7 | tests/cli/soak_test.sh | checkpoint.interval
 acts | checkpoint.initial_load_path | x | tests/cli/keys.test | checkpoint.initial_load_path
-refused | checkpoint.initial_load_model_only | false
+acts | checkpoint.initial_load_model_only | false | tests/cli/partial_load_test.sh | initial_load_model_only
 acts | checkpoint.initial_load_in_hf | true | tests/cli/keys.test | checkpoint.initial_load_in_hf
 acts | checkpoint.initial_load_in_hf_quantized | true | tests/unit/train/hf_import_test.cpp | initial_load_in_hf_quantized
 acts | checkpoint.last_save_model_only | true | tests/cli/keys.test | last_save_model_only

@@ -81,10 +81,25 @@ TEST(JobPlan, ReadsAheadAsTorchTitansNumbersSay) {
 
 TEST(JobPlan, ReplaysLeaveOutWhatContradictsThem) {
   const FaultPlan plan = plan_of({"--validation.enable", "--validation.split", "0.1",
-                                  "--checkpoint.exclude_from_loading", "optimizer"})
+                                  "--checkpoint.exclude_from_loading", "optimizer",
+                                  "--checkpoint.no_initial_load_model_only"})
                              .faults;
-  EXPECT_EQ(plan.replay_flags, " --validation.no_enable --validation.split 0");
+  EXPECT_EQ(plan.replay_flags,
+            " --checkpoint.initial_load_model_only --validation.no_enable --validation.split 0");
   EXPECT_EQ(plan.replay_start_flags, " --checkpoint.exclude_from_loading=");
+}
+
+/// What a branch excludes, it excludes once: not of its own checkpoints.
+TEST(JobPlan, ABranchStartsFromAllOfAnotherRun) {
+  const auto load = [](const config::Strings& flags) { return plan_of(flags).load; };
+  const std::string path = "--checkpoint.initial_load_path",
+                    branch = "--checkpoint.no_initial_load_model_only";
+  EXPECT_FALSE(load({path, "base"}).from->branch);
+  const LoadPlan plan =
+      load({path, "base", branch, "--checkpoint.exclude_from_loading", "optimizer"});
+  EXPECT_TRUE(plan.from->branch);
+  EXPECT_FALSE(plan.initial.optimizer || plan.initial.saves);
+  EXPECT_TRUE(plan.own.optimizer && plan.own.saves);
 }
 
 TEST(JobPlan, ProblemsOfAResolvedJobNameTheOrigins) {
