@@ -113,9 +113,10 @@ def checklist(tessera):
     """What each key wins in a job, the most first."""
     with ThreadPoolExecutor(2) as pool:
         gains = list(pool.map(lambda line: gain(tessera, line), LINES))
-    rows = ["| tokens/s | GiB per GPU | key | from | to | job |\n|---|---|---|---|---|---|\n"]
-    for (speed, gib), (job, key, old, new, _) in sorted(zip(gains, LINES), key=lambda pair: -pair[0][0]):
-        rows.append(f"| {speed:+.1f} % | {gib:+.1f} | `{key}` | `{old or 'none'}` | `{new}` | {job} |\n")
+    rows = ["| tokens/s | GiB per GPU | key | from | to | job | both with |\n|---|---|---|---|---|---|---|\n"]
+    for (speed, gib), (job, key, old, new, others) in sorted(zip(gains, LINES), key=lambda pair: -pair[0][0]):
+        both = ", ".join(f"`{other.split('.')[1]} = {value}`" for other, value in others.items())
+        rows.append(f"| {speed:+.1f} % | {gib:+.1f} | `{key}` | `{old or 'none'}` | `{new}` | {job} | {both} |\n")
     return "".join(rows)
 
 
