@@ -9,6 +9,7 @@
 #include "tessera/base/error.hpp"
 #include "tessera/comm/buffer.hpp"
 #include "tessera/comm/communicator.hpp"
+#include "tessera/comm/hooks.hpp"
 
 namespace tessera::comm {
 
@@ -27,6 +28,15 @@ inline void expect_sizes(const Communicator& c, const Buffer& in, const Buffer& 
   TESSERA_EXPECT(in.count * times == out.count * per,
                  "axis {} of {} ranks: in has {} elements, out has {}", c.axis(), c.size(),
                  in.count, out.count);
+}
+
+inline void expect_no_group(const Communicator& c, bool open, Call call) {
+  require(!open, ExitCode::communication,
+          "{} was called inside a group on axis {}; end the group first", name_of(call), c.axis());
+}
+inline void expect_first_group(const Communicator& c, bool open) {
+  require(!open, ExitCode::communication,
+          "group_start() inside a group on axis {}; groups do not nest", c.axis());
 }
 
 inline void expect_peer(const Communicator& c, int peer) {

@@ -61,9 +61,7 @@ int MpiCommunicator::tag() const { return kFirstTag + static_cast<int>(sequence_
 MpiCommunicator::Operation MpiCommunicator::begin(const CallInfo& info, const Buffer& in,
                                                   std::size_t sent_bytes,
                                                   const PairCounts& counts) {
-  require(!group_, ExitCode::communication,
-          "{} was called inside a group on axis {}; end the group first", name_of(info.call),
-          axis_);
+  expect_no_group(*this, group_.has_value(), info.call);
   traffic_.calls += 1;
   traffic_.bytes += static_cast<std::int64_t>(sent_bytes);
   auto operation = std::make_unique<MpiOperation>(

@@ -11,8 +11,7 @@ constexpr int kGroupTag = 1;
 }  // namespace
 
 void MpiCommunicator::group_start() {
-  require(!group_, ExitCode::communication,
-          "group_start() inside a group on axis {}; groups do not nest", axis_);
+  expect_first_group(*this, group_.has_value());
   group_.emplace();
 }
 

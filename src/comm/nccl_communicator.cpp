@@ -110,8 +110,7 @@ class NcclCommunicator final : public Communicator {
   }
 
   void group_start() override {
-    require(!group_, ExitCode::communication,
-            "group_start() inside a group on axis {}; groups do not nest", axis_);
+    expect_first_group(*this, group_.has_value());
     group_.emplace();
   }
   void send(Buffer in, int peer) override { add_transfer(true, in, peer); }
@@ -177,6 +176,7 @@ class NcclCommunicator final : public Communicator {
 
   Request exchange(Call call, const Buffer& in, std::span<const std::int64_t> in_counts,
                    const Buffer& out, std::span<const std::int64_t> out_counts) {
+    expect_no_group(*this, group_.has_value(), call);
     const std::vector<Transfer> transfers = pairwise(in, in_counts, out, out_counts);
     const CallInfo info{++sequence_, in.count, -1, call, in.dtype, Op::sum, 0};
     if (check_collectives()) rendezvous_.meet_all(info, {in_counts, out_counts});
@@ -187,8 +187,7 @@ class NcclCommunicator final : public Communicator {
   template <class Work>
   Request run(Call call, const Buffer& buffer, std::size_t sent_bytes, Op op, int root, Work work) {
     const CallInfo info{++sequence_, buffer.count, root, call, buffer.dtype, op, 0};
-    require(!group_, ExitCode::communication,
-            "{} was called inside a group on axis {}; end the group first", name_of(call), axis_);
+    expect_no_group(*this, group_.has_value(), call);
     if (check_collectives()) rendezvous_.meet_all(info, {});
     const bool reads = root < 0 || root == rank_;
     return issue(info, std::span(&buffer, reads ? 1 : 0), sent_bytes,

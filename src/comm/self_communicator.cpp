@@ -30,8 +30,7 @@ class SelfCommunicator final : public Communicator {
     return copy(in, out);
   }
   void group_start() override {
-    require(!sent_, ExitCode::communication,
-            "group_start() inside a group on axis {}; groups do not nest", axis_);
+    expect_first_group(*this, sent_.has_value());
     sent_.emplace();
     received_.clear();
   }

@@ -125,8 +125,7 @@ class StagedCommunicator final : public Communicator {
   }
 
   void group_start() override {
-    require(!group_, ExitCode::communication,
-            "group_start() inside a group on axis {}; groups do not nest", axis_);
+    expect_first_group(*this, group_.has_value());
     group_.emplace();
   }
   void send(Buffer in, int peer) override { add_transfer(true, in, peer); }
@@ -177,9 +176,7 @@ class StagedCommunicator final : public Communicator {
 
   Request run(CallInfo info, std::span<const Buffer> in, std::size_t sent_bytes, StagedPlan plan,
               const PairCounts& counts = {}) {
-    require(!group_, ExitCode::communication,
-            "{} was called inside a group on axis {}; end the group first", name_of(info.call),
-            axis_);
+    expect_no_group(*this, group_.has_value(), info.call);
     info.sequence = ++sequence_;
     return issue(info, in, sent_bytes, -1, std::move(plan),
                  [&] { rendezvous_.meet_all(info, counts); });

@@ -191,6 +191,14 @@ TEST_P(Collectives, GroupedTransfers) {
   }
 }
 
+TEST_P(Collectives, CollectivesInsideOfGroupsAreErrors) {
+  Values a = mine(DType::f32, n()), b = mine(DType::f32, n());
+  comm_->group_start();
+  EXPECT_THROW(static_cast<void>(comm_->all_reduce(a.buffer(), Op::sum)), Error);
+  EXPECT_THROW(static_cast<void>(comm_->all_to_all(a.buffer(), b.buffer())), Error);
+  comm_->group_end().wait();
+}
+
 TEST_P(Collectives, TransfersOutsideOfGroupsAreErrors) {
   Values a = mine(DType::f32, 3);
   EXPECT_THROW(comm_->send(a.buffer(), 0), Error);
