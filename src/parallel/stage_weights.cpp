@@ -146,8 +146,7 @@ void StageWeights::end_step(StepEnd how) {
 GatherCount StageWeights::gather_count() const {
   GatherCount sum;
   for (const auto& group : groups_) {
-    sum.gathers += group->gather_count().gathers;
-    sum.bytes += group->gather_count().bytes;
+    sum += group->gather_count();
   }
   return sum;
 }

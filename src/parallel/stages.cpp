@@ -81,11 +81,7 @@ void Stages::end_step(StepEnd how) {
 
 GatherCount Stages::gather_count() const {
   GatherCount sum;
-  for (const auto& stage : stages_) {
-    const GatherCount count = stage->weights().gather_count();
-    sum.gathers += count.gathers;
-    sum.bytes += count.bytes;
-  }
+  for (const auto& stage : stages_) sum += stage->weights().gather_count();
   return sum;
 }
 

@@ -8,7 +8,6 @@
 #include <map>
 #include <regex>
 
-#include "measured_split.hpp"
 #include "tessera/train/device.hpp"
 
 namespace tessera::train {

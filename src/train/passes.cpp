@@ -110,10 +110,13 @@ std::vector<at::Tensor> Passes::launch_or_issue(const Batch& batch,
                                                 double scale) {
   if (!wanted_ || !may_launch(scale)) return issue(batch, microbatches, scale);
   refresh_copies();
-  if (captured_)
+  if (captured_) {
     captured_->batch.ids.copy_(batch.ids, /*non_blocking=*/true);
-  else if (!capture(batch, microbatches, scale))
+    for (std::size_t i = 0; i < groups_.size(); ++i)
+      groups_[i]->gather_count() += captured_->gathers[i];
+  } else if (!capture(batch, microbatches, scale)) {
     return issue(batch, microbatches, scale);
+  }
   captured_->graph->launch();
   return captured_->token_losses;
 }
@@ -123,6 +126,7 @@ std::vector<at::Tensor> Passes::launch_or_issue(const Batch& batch,
 bool Passes::may_launch(double scale) {
   if (captured_ ? captured_->scale == scale : scale_ == scale) return true;
   if (scale_ || captured_) tell("the number of tokens that count differs from step to step");
+  captured_.reset();  // its activations and those of this step would be there at once
   scale_ = scale;
   return false;
 }
@@ -137,11 +141,22 @@ void Passes::refresh_copies() {
   if (std::exchange(copies_freed_, freed) != freed) captured_.reset();
 }
 
+/// So far, by group.
+std::vector<parallel::GatherCount> Passes::gathers() const {
+  std::vector<parallel::GatherCount> all;
+  for (parallel::ShardGroup* group : groups_) all.push_back(group->gather_count());
+  return all;
+}
+
 bool Passes::capture(const Batch& batch, const plan::MicrobatchPlan& microbatches, double scale) {
-  Captured captured{make_step_graph(device_), copy_of(batch), scale, {}};
+  Captured captured{make_step_graph(device_), copy_of(batch), scale, {}, {}};
+  const std::vector<parallel::GatherCount> before = gathers();
   if (give_up_if_refused(captured.graph->capture(
           [&] { captured.token_losses = issue(captured.batch, microbatches, scale); })))
     return false;
+  captured.gathers = gathers();
+  for (std::size_t i = 0; i < groups_.size(); ++i)
+    captured.gathers[i] = captured.gathers[i] - before[i];
   captured_ = std::move(captured);
   if (mesh_.rank().value() == 0)
     log::info("compile.enable: forward and backward of a step are a CUDA graph from now on");

@@ -52,7 +52,9 @@ class Passes {
     Batch batch;
     double scale = 0;
     std::vector<at::Tensor> token_losses;
+    std::vector<parallel::GatherCount> gathers;  ///< of a launch, by group
   };
+  std::vector<parallel::GatherCount> gathers() const;
   bool rows_fit();
   std::vector<at::Tensor> launch_or_issue(const Batch& batch,
                                           const plan::MicrobatchPlan& microbatches, double scale);

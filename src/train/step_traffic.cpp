@@ -17,11 +17,10 @@ std::int64_t peak_memory(at::Device device) {
 }  // namespace
 
 void StepTraffic::measure(double waited) {
-  const parallel::GatherCount gathers = trainer_.stages().gather_count();
-  std::array<std::int64_t, 5> all{
-      peak_memory(trainer_.stages().options().sharding.device),
-      gathers.gathers - gathers_before_.gathers, gathers.bytes - gathers_before_.bytes,
-      trainer_.stages().kept_bytes(), static_cast<std::int64_t>(waited * 1e9)};
+  const parallel::GatherCount gathers = trainer_.stages().gather_count() - gathers_before_;
+  std::array<std::int64_t, 5> all{peak_memory(trainer_.stages().options().sharding.device),
+                                  gathers.gathers, gathers.bytes, trainer_.stages().kept_bytes(),
+                                  static_cast<std::int64_t>(waited * 1e9)};
   trainer_.mesh()
       .control()
       .all_reduce({all.data(), static_cast<std::int64_t>(all.size()), DType::i64}, comm::Op::max)

@@ -19,6 +19,8 @@ said() { sed -n 's/^info: compile.enable: //p' "$work/$1.log"; }
 made="forward and backward of a step are a CUDA graph from now on"
 no="steps are no CUDA graphs, as"
 
+gathers() { grep -oE '"fsdp/gather(s|_bytes)": [0-9]+' "$work/$1/metrics.jsonl"; }
+
 # same RANKS NAME [FLAG...]: with graphs and without.
 same() {
   check "$2: call by call" "$(on device "$1" "$2" "${@:3}")" 0
@@ -26,6 +28,7 @@ same() {
   check "$2: it says so" "$(said "$2-graphs")" "$made"
   check "$2: losses, all digits" "$(losses "$2-graphs")" "$(losses "$2")"
   check "$2: weights, all bits" "$(weights "$2-graphs" 4)" "$(weights "$2" 4)"
+  check "$2: as many gathers" "$(gathers "$2-graphs")" "$(gathers "$2")"
 }
 same 1 one
 same 2 float8 --training.mixed_precision_param bfloat16 --model.converters quantize.linear.float8 --activation_checkpoint.mode selective

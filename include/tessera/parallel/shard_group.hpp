@@ -62,6 +62,14 @@ struct PlacedParam {
 struct GatherCount {
   std::int64_t gathers = 0;
   std::int64_t bytes = 0;  ///< received
+  GatherCount& operator+=(const GatherCount& more) {
+    gathers += more.gathers;
+    bytes += more.bytes;
+    return *this;
+  }
+  GatherCount operator-(const GatherCount& before) const {
+    return {gathers - before.gathers, bytes - before.bytes};
+  }
 };
 
 /// One parameter on this rank.
@@ -134,7 +142,8 @@ class ShardGroup {
   void end_step(StepEnd how = StepEnd::done);
   /// In place of weights that are gathered and freed, where it is kept.
   KeptCopy& kept_copy() { return copy_; }
-  const GatherCount& gather_count() const { return gather_count_; }
+  /// Of all gathers so far. Whoever launches a graph adds those in it.
+  GatherCount& gather_count() { return gather_count_; }
 
  private:
   enum class Weights : std::uint8_t { freed, gathering, gathered };
