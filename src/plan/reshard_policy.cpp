@@ -42,6 +42,19 @@ std::optional<ReshardPolicy> ReshardPolicy::parse(std::string_view text) {
   return ReshardPolicy{Kind::group, group};
 }
 
+bool ReshardPolicy::frees(bool pipelined) const {
+  switch (kind) {
+    case Kind::standard:
+      return !pipelined;
+    case Kind::never:
+      return false;
+    case Kind::group:
+      return group > 1;
+    default:
+      return true;
+  }
+}
+
 std::vector<UnitReshard> resolve_reshard(const ReshardPolicy& policy,
                                          const std::vector<ReshardRule>& rules,
                                          const std::vector<UnitWeights>& units, bool pipelined,

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What single values of a plan mean for a workload.
+// What a plan means for a workload.
 #pragma once
 
 #include "tessera/plan/stage_split.hpp"
@@ -11,12 +11,5 @@ namespace tessera::planner {
 IndexedVector<schedule::StageIndex, StageContent> stages_of(const model::ModelSpec& model,
                                                             const plan::StageRanges& ranges,
                                                             std::int64_t seq);
-
-/// Are weights freed after the forward? Of the policy for all units; rules for single units are not
-/// looked at.
-bool frees(const plan::ReshardPolicy& policy, bool pipelined);
-
-/// Are gradients added up whole?
-bool sums_whole(plan::Accumulation accumulation, bool pipelined);
 
 }  // namespace tessera::planner

@@ -12,7 +12,6 @@
 namespace tessera::planner {
 namespace {
 
-using schedule::ActionKind;
 using schedule::ActionLists;
 
 /// Generated lists that were asked for last: a search prices many workloads with the same ones.
@@ -103,9 +102,7 @@ double most_in_flight(const Pipeline& pipeline, schedule::PipelineRank rank,
       keeps_all ? pipeline.microbatches : std::min(pipeline.microbatches, shorter);
   double now = 0, most = 0;
   for (const schedule::Action& action : (*lists_of(pipeline, microbatches))[rank]) {
-    if (action.kind == ActionKind::forward) now += bytes(action.stage);
-    if (action.kind == ActionKind::backward || action.kind == ActionKind::weight_gradient)
-      now -= bytes(action.stage);
+    if (const int kept = kept_by(action.kind)) now += kept * bytes(action.stage);
     most = std::max(most, now);
   }
   return most;

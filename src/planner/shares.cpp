@@ -13,7 +13,7 @@ Params dense_params(double dense, double gather_bytes) { return {dense, 0, dense
 
 Params params_of_block(const Workload& work, bool mixture) {
   const double all = work.model.block_params(mixture),
-               bytes = work.in_bytes ? work.in_bytes->block : compute_bytes(work);
+               bytes = work.in_bytes ? work.in_bytes->block : element_bytes(work.precision);
   if (!mixture) return dense_params(all / work.tp, bytes);
   const double experts =
       static_cast<double>(work.model.mixture->experts) * work.model.expert_params();
@@ -23,13 +23,13 @@ Params params_of_block(const Workload& work, bool mixture) {
 }
 
 Params params_of_embedding(const Workload& work) {
-  return dense_params(work.model.embedding_params() / work.tp, compute_bytes(work));
+  return dense_params(work.model.embedding_params() / work.tp, element_bytes(work.precision));
 }
 
 Params params_of_head(const Workload& work) {
   if (work.model.tied && work.pipeline.ranks() == 1) return {};
   return dense_params(work.model.head_params() / work.tp,
-                      work.in_bytes ? work.in_bytes->head : compute_bytes(work));
+                      work.in_bytes ? work.in_bytes->head : element_bytes(work.precision));
 }
 
 Params params_of_stage(const Workload& work, const StageContent& stage) {
@@ -59,19 +59,17 @@ int expert_shards_of(const Workload& work) {
   return std::max(1, shards_of(work) * work.tp / (work.ep * work.etp));
 }
 
-double compute_bytes(const Workload& work) { return work.precision == Precision::f32 ? 4 : 2; }
-
 bool is_unsharded(const Workload& work) {
   return shards_of(work) == 1 && (!work.model.mixture || expert_shards_of(work) == 1);
 }
 
 double gathered_bytes(const Workload& work, const Params& params) {
-  return params.dense_gathered + compute_bytes(work) * params.experts;
+  return params.dense_gathered + element_bytes(work.precision) * params.experts;
 }
 
 bool stores_what_layers_read(const Workload& work) {
   return is_unsharded(work) && !work.distributed_optimizer &&
-         work.master_bytes == compute_bytes(work);
+         work.master_bytes == element_bytes(work.precision);
 }
 
 bool reads_stored_weights(const Workload& work) {

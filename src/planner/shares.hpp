@@ -33,8 +33,6 @@ int expert_shards_of(const Workload& work);
 
 /// No rank has a part of another one's weights.
 bool is_unsharded(const Workload& work);
-/// Bytes of a weight as layers read it.
-double compute_bytes(const Workload& work);
 /// Of whole weights as gathered.
 double gathered_bytes(const Workload& work, const Params& params);
 /// The stored weights have the layers' type, and are whole: but for weights in bytes, nothing is

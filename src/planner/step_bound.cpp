@@ -77,7 +77,8 @@ double state_bytes(const Workload& work, const Stack& stack) {
   if (work.distributed_optimizer)
     return (2 + stack.gradient_bytes) * all.all() + stack.optimizer_bytes * own;
   double sum = (work.master_bytes + work.gradient_bytes + 2 * work.moment_bytes) * own;
-  if (!work.reshard && !reads_stored_weights(work)) sum += compute_bytes(work) * all.all();
+  if (!work.reshard && !reads_stored_weights(work))
+    sum += element_bytes(work.precision) * all.all();
   if (work.unsharded_gradients && !is_unsharded(work)) sum += work.gradient_bytes * all.all();
   return sum;
 }

@@ -10,15 +10,8 @@
 namespace tessera::planner {
 namespace {
 
-using schedule::ActionKind;
 using schedule::PipelineRank;
 using schedule::TimedAction;
-
-/// Does an action add (1), free (-1) or leave (0) what its stage keeps?
-int sign_of(ActionKind kind) {
-  if (kind == ActionKind::forward) return 1;
-  return kind == ActionKind::backward || kind == ActionKind::weight_gradient ? -1 : 0;
-}
 
 }  // namespace
 
@@ -35,7 +28,7 @@ IndexedVector<PipelineRank, RankMemory> memory_over_step(const Workload& work,
     for (const TimedAction& timed : timeline.ranks[rank]) {
       here.activations.push_back({std::max(until, timed.begin), now});
       now +=
-          sign_of(timed.action.kind) * kept_bytes(work, stack, pipeline.stages[timed.action.stage]);
+          kept_by(timed.action.kind) * kept_bytes(work, stack, pipeline.stages[timed.action.stage]);
       // Of a pair, what one adds is there before the other frees its own.
       until = timed.action.overlaps_next ? (timed.begin + timed.end) / 2 : timed.end;
       here.activations.push_back({until, now});

@@ -118,12 +118,12 @@ bool VariantSpace::can_overlap_chunks() const {
 
 bool VariantSpace::frees_weights(const Variant& variant) const {
   const int value = variant[Knob::reshard];
-  return value == 0 ? frees(plan_.sharding.reshard, variant[Knob::pp] > 1) : value == 1;
+  return value == 0 ? plan_.sharding.reshard.frees(variant[Knob::pp] > 1) : value == 1;
 }
 
 bool VariantSpace::adds_whole_gradients(const Variant& variant) const {
   const int value = variant[Knob::accumulate];
-  return value == 0 ? sums_whole(plan_.sharding.accumulation, variant[Knob::pp] > 1) : value == 2;
+  return value == 0 ? !plan_.sharding.reduces_each_microbatch(variant[Knob::pp] > 1) : value == 2;
 }
 
 bool VariantSpace::has(const Variant& v) const {

@@ -80,9 +80,9 @@ void set_sharding(const plan::JobPlan& plan, Workload& work) {
   work.etp = layout.experts_cut_by_tp() ? work.tp : 1;
   work.fsdp = layout.degree(Axis::dp_shard) * work.cp;
   work.replicate = layout.degree(Axis::dp_replicate);
-  work.reshard = frees(plan.sharding.reshard, pipelined);
+  work.reshard = plan.sharding.reshard.frees(pipelined);
   work.prefetch_units = plan.sharding.prefetch_units;
-  work.unsharded_gradients = sums_whole(plan.sharding.accumulation, pipelined);
+  work.unsharded_gradients = !plan.sharding.reduces_each_microbatch(pipelined);
 }
 
 /// Of the parameters whose names begin with `prefix`, without experts'; of none, as any other.
@@ -107,17 +107,6 @@ IndexedVector<schedule::StageIndex, StageContent> stages_of(const model::ModelSp
   IndexedVector<schedule::StageIndex, StageContent> out;
   for (const Range& cells : ranges) out.push_back(content_of(model, blocks, cells, seq));
   return out;
-}
-
-bool frees(const plan::ReshardPolicy& policy, bool pipelined) {
-  using Kind = plan::ReshardPolicy::Kind;
-  if (policy.kind == Kind::standard) return !pipelined;
-  return policy.kind != Kind::never;
-}
-
-bool sums_whole(plan::Accumulation accumulation, bool pipelined) {
-  if (accumulation == plan::Accumulation::standard) return pipelined;
-  return accumulation == plan::Accumulation::unsharded;
 }
 
 Format format_of(Precision precision) {

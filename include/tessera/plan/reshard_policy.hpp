@@ -27,6 +27,9 @@ struct ReshardPolicy {
   Kind kind = Kind::standard;
   int group = 0;  ///< k
 
+  /// Of most units: does it free their weights, be it but for a part?
+  bool frees(bool pipelined) const;
+
   /// "default", "always", "never", "last_layer", "auto" or a whole number >= 1; empty for anything
   /// else.
   static std::optional<ReshardPolicy> parse(std::string_view text);

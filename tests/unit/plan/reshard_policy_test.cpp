@@ -48,6 +48,21 @@ TEST(ReshardPolicy, DecidesUnitByUnit) {
   EXPECT_EQ(resolved({Frees::group, 1}), "kkkkk");
 }
 
+TEST(ReshardPolicy, FreesWhatItFreesOfMostUnits) {
+  for (const bool pipelined : {false, true}) {
+    for (const ReshardPolicy policy : {ReshardPolicy{Frees::standard},
+                                       {Frees::always},
+                                       {Frees::never},
+                                       {Frees::last_layer},
+                                       {Frees::group, 1},
+                                       {Frees::group, 4},
+                                       {Frees::group, 8},
+                                       {Frees::automatic}})
+      EXPECT_EQ(policy.frees(pipelined), resolved(policy, {}, pipelined)[1] != 'k')
+          << static_cast<int>(policy.kind) << " " << policy.group;
+  }
+}
+
 TEST(ReshardPolicy, AutoKeepsTheLastUnitsThatFit) {
   EXPECT_EQ(resolved({Frees::automatic}, {}, false, 0), "fffff");
   EXPECT_EQ(resolved({Frees::automatic}, {}, false, 70), "ffkkk");
