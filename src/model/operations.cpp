@@ -89,8 +89,8 @@ Tensor Operations::attention(const Attention& input) const {
   const double scale =
       input.scale > 0 ? input.scale : 1 / std::sqrt(static_cast<double>(input.q.size(3)));
   if (input.sinks.defined()) return attention_with_sinks(input, scale);
-  const bool windowed =
-      input.window > 0 && input.window<keys, causal = queries> 1 && queries == keys && !windowed;
+  const bool windowed = input.window > 0 && input.window < keys;
+  const bool causal = queries > 1 && queries == keys && !windowed;
   const auto mask =
       causal || (queries == 1 && !windowed) ? std::nullopt : std::optional<Tensor>(visible(input));
   const kernels::AttentionPart part{.q = input.q,

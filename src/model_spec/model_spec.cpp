@@ -10,6 +10,7 @@ std::string_view name_of(Slot slot) noexcept {
   constexpr std::array<std::string_view, kSlots> names{
       "tokens", "x",     "h",    "q",        "k",     "v",    "logits", "m",
       "scores", "route", "sent", "received", "order", "home", "balance"};
+  static_assert(!names.back().empty(), "each slot has a name");
   return names[static_cast<std::size_t>(slot)];
 }
 

@@ -22,8 +22,7 @@ Tensor by_rank(const Tensor& tokens, const TokenChunks& how) {
 
 /// Chunks of a piece of `rows` rows that are not empty.
 int chunks_of(std::int64_t rows, const TokenChunks& how) {
-  const std::int64_t size = std::max<std::int64_t>(1, chunk_size(rows, how.count));
-  return static_cast<int>((rows + size - 1) / size);
+  return static_cast<int>(filled_chunks(rows, how.count));
 }
 
 Tensor tokens_like(const Tensor& other, std::int64_t tokens, std::int64_t features) {

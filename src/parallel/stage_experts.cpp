@@ -11,11 +11,13 @@ StageExperts::StageExperts(const model::ModelSpec& model, Range cells, mesh::Dev
     : model_(model), mesh_(mesh) {
   if (mesh.layout().expert_degree() > 1) exchange_.emplace(mesh.experts(), rows, device);
   loads_.counts.resize(model.mixtures.size());
-  for (std::int64_t i = cells.begin; i < cells.end(); ++i)
-    for (std::size_t m = 0; m < model.mixtures.size(); ++m)
-      if (model.cells[static_cast<std::size_t>(i)].name == model.mixtures[m].name + ".router")
-        loads_.counts[m] =
-            at::zeros({model.mixtures[m].experts}, at::TensorOptions(at::kLong).device(device));
+  for (std::int64_t i = cells.begin; i < cells.end(); ++i) {
+    const int mixture = model.cells[static_cast<std::size_t>(i)].mixture;
+    if (mixture < 0) continue;
+    const auto m = static_cast<std::size_t>(mixture);
+    loads_.counts[m] =
+        at::zeros({model.mixtures[m].experts}, at::TensorOptions(at::kLong).device(device));
+  }
 }
 
 void StageExperts::send_fixed(bool fixed) {

@@ -41,8 +41,7 @@ std::int64_t CellTraffic::whole(std::int64_t features) const {
 /// In which tokens travel around matmuls; 0: at once, and not around them.
 std::int64_t CellTraffic::chunks() const {
   if (plan_.tensor.token_chunks == 0) return 0;
-  const std::int64_t rows = tokens_ / tp_.size;
-  return chunk_size(rows, std::max<std::int64_t>(1, chunk_size(rows, plan_.tensor.token_chunks)));
+  return filled_chunks(tokens_ / tp_.size, plan_.tensor.token_chunks);
 }
 
 UnitTraffic CellTraffic::of_unit(const UnitPart& part) const {

@@ -11,8 +11,8 @@ namespace tessera::schedule {
 int peak_activations(const ActionList& list) {
   int alive = 0, most = 0;
   for (const Action& action : list) {
-    if (action.kind == ActionKind::forward) most = std::max(most, ++alive);
-    if (action.kind == ActionKind::backward || action.kind == ActionKind::weight_gradient) --alive;
+    alive += kept_by(action.kind);
+    most = std::max(most, alive);
   }
   return most;
 }

@@ -22,6 +22,11 @@ inline std::int64_t chunk_size(std::int64_t rows, std::int64_t ranks) {
   return (rows + ranks - 1) / ranks;
 }
 
+/// Chunks that are not empty when `rows` are cut over `ranks`; 0 of no rows.
+inline std::int64_t filled_chunks(std::int64_t rows, std::int64_t ranks) {
+  return chunk_size(rows, std::max<std::int64_t>(1, chunk_size(rows, ranks)));
+}
+
 /// The chunk of rank `rank`; the last ones may be short or empty.
 inline Range chunk_of(std::int64_t rows, std::int64_t ranks, std::int64_t rank) {
   const std::int64_t chunk = chunk_size(rows, ranks);

@@ -58,7 +58,8 @@ class TokenExchange {
                        const at::Tensor& /*in*/) const {
     return [rows] { return rows; };
   }
-  /// Called between the departure and the arrival of a pass's rows: another pass may compute.
+  /// Called between the departure and the arrival of rows, by backward passes and by forwards that
+  /// run whole: another pass may compute. Of a forward in pieces, the caller decides that.
   virtual void meanwhile() const {}
 };
 

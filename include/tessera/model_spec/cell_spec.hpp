@@ -54,9 +54,9 @@ enum class CellKind : std::uint8_t {
   linear,              ///< h -> h: one product
   gated_linear,        ///< h -> h: SwiGLU of two products
   router,              ///< m -> scores, route
-  dispatch,            ///< m, route -> m, sent, received
+  dispatch,            ///< m, scores, route -> the same and others, see Slot
   experts,             ///< m -> m
-  combine,             ///< m, scores, route, sent, received -> h
+  combine,             ///< what dispatch and experts made -> h
   output,              ///< h -> logits
 };
 

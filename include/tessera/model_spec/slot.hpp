@@ -38,11 +38,12 @@ enum class Slot : std::uint8_t {
   home,
   balance
 };
-inline constexpr std::size_t kSlots = 15;
-inline constexpr std::array<Slot, kSlots> kSlotList{
-    Slot::tokens, Slot::x,        Slot::h,     Slot::q,      Slot::k,
-    Slot::v,      Slot::logits,   Slot::m,     Slot::scores, Slot::route,
-    Slot::sent,   Slot::received, Slot::order, Slot::home,   Slot::balance};
+inline constexpr std::size_t kSlots = static_cast<std::size_t>(Slot::balance) + 1;
+inline constexpr std::array<Slot, kSlots> kSlotList = [] {
+  std::array<Slot, kSlots> all{};
+  for (std::size_t i = 0; i < kSlots; ++i) all[i] = static_cast<Slot>(i);
+  return all;
+}();
 std::string_view name_of(Slot slot) noexcept;
 
 }  // namespace tessera::model

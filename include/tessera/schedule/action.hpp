@@ -34,6 +34,12 @@ constexpr bool is_backward(ActionKind kind) {
   return kind == ActionKind::backward || kind == ActionKind::input_gradient;
 }
 
+/// Does an action add (1), free (-1) or leave (0) the activations that its stage keeps?
+constexpr int kept_by(ActionKind kind) {
+  if (kind == ActionKind::forward) return 1;
+  return kind == ActionKind::backward || kind == ActionKind::weight_gradient ? -1 : 0;
+}
+
 /// `stage` is the stage that computes, or, of a transfer, the stage on this rank: send_forward of
 /// stage 2 goes to stage 3, recv_forward of stage 3 comes from stage 2, send_backward of stage 3
 /// goes to stage 2.
