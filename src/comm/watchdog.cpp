@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <condition_variable>
+#include <exception>
 #include <mutex>
 #include <set>
 #include <thread>
@@ -194,13 +195,15 @@ void Watchdog::at(std::string_view unit, std::string_view pass) noexcept {
   for (const auto& hook : *hooks()) hook->comes_to(unit, pass);
 }
 
-Watchdog::Detour::Detour() {
+Watchdog::Detour::Detour() : exceptions_(std::uncaught_exceptions()) {
   UnitAndPass now = unit_and_pass(call_page());
   unit_ = std::move(now.unit);
   pass_ = std::move(now.pass);
 }
 
-Watchdog::Detour::~Detour() { at(unit_, pass_); }
+Watchdog::Detour::~Detour() {
+  if (std::uncaught_exceptions() == exceptions_) at(unit_, pass_);
+}
 
 std::string Watchdog::place() { return place_of(call_page()); }
 

@@ -179,13 +179,14 @@ OptimizerPlan optimizer_plan(const config::JobConfig& job) {
 std::optional<LearningRatePlan> recorded_learning_rate(std::string_view toml,
                                                        const LearningRatePlan& now) {
   config::JobConfig then;
-  for (const char* key :
-       {"training.steps", "lr_scheduler.warmup_steps", "lr_scheduler.total_steps"}) {
+  for (const char* key : {"training.steps", "lr_scheduler.warmup_steps", "lr_scheduler.total_steps",
+                          "lr_scheduler.decay_ratio"}) {
     const config::Option& option = *config::find_option(key);
     const auto text = config::recorded(toml, key);
     if (assign(option, then, text ? value_from_text(option, *text) : config::Value()))
       return std::nullopt;
   }
+  if (then.lr_scheduler.decay_ratio != now.decay_ratio) return std::nullopt;
   LearningRatePlan plan = now;
   plan.warmup_steps = then.lr_scheduler.warmup_steps;
   plan.total_steps = then.lr_scheduler.total_steps.value_or(then.training.steps);

@@ -55,7 +55,15 @@ void Faults::keep(std::int64_t step, const std::string& what) {
 }
 
 std::optional<LoadedState> Faults::load_before(std::int64_t step) {
-  const plan::LoadChoice& choice = plan_.load.own;
+  if (auto own = load_before(step, plan_.load.checkpoints, plan_.load.own)) return own;
+  // A branch that has saved nothing begins again.
+  if (!plan_.load.from || !plan_.load.from->branch) return std::nullopt;
+  return load_before(step, plan_.load.from->path, plan_.load.initial);
+}
+
+std::optional<LoadedState> Faults::load_before(std::int64_t step,
+                                               const std::filesystem::path& folder,
+                                               const plan::LoadChoice& choice) {
   if (choice.is_partial() ||
       !choice.left_out().empty()) {  // what the run began without begins again as it did then
     trainer_.stages().initialize(plan_.run.seed);
@@ -66,7 +74,7 @@ std::optional<LoadedState> Faults::load_before(std::int64_t step) {
       state.exp_avg_sq.zero_();
     }
   }
-  return load_state(trainer_, plan_.load.checkpoints, choice, step - 1);
+  return load_state(trainer_, folder, choice, step - 1);
 }
 
 void Faults::go_back(std::int64_t step) {

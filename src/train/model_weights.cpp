@@ -54,7 +54,12 @@ void load_weights_of(const plan::LoadPlan& plan, const plan::LoadChoice& choice,
                      mesh::DeviceMesh& mesh) {
   if (plan.from && plan.from->in_hf)
     return load_hf_model(holdings, model, mesh, plan.from->path, choice);
-  load_model(holdings, model, mesh, plan.from ? plan.from->path : plan.checkpoints, choice);
+  const std::string folder = comm::on_rank_zero(mesh.control(), [&] {
+    const bool own =
+        !plan.from || (plan.from->branch && !checkpoint::list_steps(plan.checkpoints).empty());
+    return (own ? plan.checkpoints : plan.from->path).string();
+  });
+  load_model(holdings, model, mesh, folder, choice);
 }
 
 }  // namespace tessera::train

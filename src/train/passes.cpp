@@ -152,8 +152,10 @@ bool Passes::capture(const Batch& batch, const plan::MicrobatchPlan& microbatche
   Captured captured{make_step_graph(device_), copy_of(batch), scale, {}, {}};
   const std::vector<parallel::GatherCount> before = gathers();
   if (give_up_if_refused(captured.graph->capture(
-          [&] { captured.token_losses = issue(captured.batch, microbatches, scale); })))
+          [&] { captured.token_losses = issue(captured.batch, microbatches, scale); }))) {
+    for (std::size_t i = 0; i < groups_.size(); ++i) groups_[i]->gather_count() = before[i];
     return false;
+  }
   captured.gathers = gathers();
   for (std::size_t i = 0; i < groups_.size(); ++i)
     captured.gathers[i] = captured.gathers[i] - before[i];

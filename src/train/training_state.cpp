@@ -199,7 +199,7 @@ std::optional<LoadedState> load_state(Trainer& trainer, const std::filesystem::p
     return !whole && leave_out(name);
   };
   std::filesystem::path exact;
-  if (checkpoint::is_step_folder(folder))
+  if (folder != trainer.plan().load.checkpoints && checkpoint::is_step_folder(folder))
     exact = folder;
   else if (const auto step = step_to_load(control, folder, choice, latest_step, options.log);
            step >= 0)

@@ -73,6 +73,11 @@ check "it begins again, to the same end" "$(loss cooled 8)" "$last"
 check "a branch without moments" "$(run reset "${branch[@]}" "$exclude" optimizer,lr_scheduler)" 0
 says "says so" reset "resumed after step 4 from $work/base/checkpoint, without optimizer, lr_scheduler"
 check "and has other losses" "$([ "$(loss reset 8)" != "$(loss twin 8)" ] && echo other)" other
+check "a branch that goes back before it has saved" "$(run back "${branch[@]}" --debug.inject_faults 6:nan:0 --optimizer.on_nonfinite rewind)" 0
+says "begins again" back "rewound to step 4; training continues with sample 48"
+mv "$work/base/checkpoint/step-00000004" "$work/away"
+check "a branch writes with its own checkpoint" "$("$tessera" generate "$work/twin" --prompt-ids 1,2,3 --max-new-tokens 4 --print-ids >/dev/null 2>"$work/generate.log"; echo $?)" 0
+mv "$work/away" "$work/base/checkpoint/step-00000004"
 check "a branch from the newest that has nothing to train" "$(run idle "${whole[@]}" --checkpoint.initial_load_path "$work/base/checkpoint")" 2
 says "says why" idle "step-00000008 is of step 8, so that training.steps = 8 leaves nothing to train"
 check "a branch from a folder without checkpoints" "$(run idle "${whole[@]}" --checkpoint.initial_load_path "$work")" 5

@@ -82,7 +82,8 @@ class Watchdog {
   static void at(std::string_view unit, std::string_view pass) noexcept;
   /// "layers.14 backward"; empty before the first call of at().
   static std::string place();
-  /// The rank may be elsewhere while one lives. Its end gives reports the place of its start.
+  /// The rank may be elsewhere while one lives. Its end gives reports the place of its start, but
+  /// where an exception passes: that is from the other place.
   class Detour {
    public:
     Detour();
@@ -90,6 +91,7 @@ class Watchdog {
     Detour(const Detour&) = delete;
 
    private:
+    int exceptions_;
     std::string unit_, pass_;
   };
   /// What leave_traces_everywhere() came to: this rank had all nodes leave theirs; some did not in

@@ -127,6 +127,13 @@ TEST(Watchdog, ADetourEndsWhereItBegan) {
   Watchdog::at("", "reading data");
   { const Watchdog::Detour detour; }
   EXPECT_EQ(Watchdog::place(), "reading data");
+  try {
+    const Watchdog::Detour detour;
+    Watchdog::at("layers.1", "forward");
+    throw std::runtime_error("here");
+  } catch (const std::runtime_error&) {
+  }
+  EXPECT_EQ(Watchdog::place(), "layers.1 forward");
 }
 
 /// The last rank comes late, as one that saves to a slow disk, and the others know that it may.
