@@ -36,7 +36,8 @@ ValidationPlan validation_plan(const config::Validation& v) {
   return plan;
 }
 
-/// Omits what would contradict data that is replayed, or has nothing to do with it.
+/// Omits what would contradict data that is replayed, has nothing to do with it, or starts
+/// elsewhere than at step 1.
 std::string replay_flags(const config::JobConfig& job) {
   std::string flags;
   if (!job.training.mixture.empty()) flags += " --training.mixture=";

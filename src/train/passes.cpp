@@ -124,8 +124,8 @@ std::vector<at::Tensor> Passes::launch_or_issue(const Batch& batch,
 /// A step is issued call by call before one is captured: what is made once is there then. The scale
 /// of the loss is a part of the graph.
 bool Passes::may_launch(double scale) {
-  if (captured_ ? captured_->scale == scale : scale_ == scale) return true;
-  if (scale_ || captured_) tell("the number of tokens that count differs from step to step");
+  if (scale_ == scale) return true;
+  if (scale_) tell("the number of tokens that count differs from step to step");
   captured_.reset();  // its activations and those of this step would be there at once
   scale_ = scale;
   return false;
@@ -149,7 +149,7 @@ std::vector<parallel::GatherCount> Passes::gathers() const {
 }
 
 bool Passes::capture(const Batch& batch, const plan::MicrobatchPlan& microbatches, double scale) {
-  Captured captured{make_step_graph(device_), copy_of(batch), scale, {}, {}};
+  Captured captured{make_step_graph(device_), copy_of(batch), {}, {}};
   const std::vector<parallel::GatherCount> before = gathers();
   if (give_up_if_refused(captured.graph->capture(
           [&] { captured.token_losses = issue(captured.batch, microbatches, scale); }))) {

@@ -50,7 +50,6 @@ class Passes {
   struct Captured {
     std::unique_ptr<StepGraph> graph;
     Batch batch;
-    double scale = 0;
     std::vector<at::Tensor> token_losses;
     std::vector<parallel::GatherCount> gathers;  ///< of a launch, by group
   };
@@ -76,7 +75,7 @@ class Passes {
   ExchangeAttempts attempts_;            ///< then
   bool wanted_;
   bool told_ = false;            ///< that a step is issued call by call
-  std::optional<double> scale_;  ///< of the step before, if it was issued call by call
+  std::optional<double> scale_;  ///< of the step before, and of what was captured
   int copies_freed_ = 0;         ///< how often, when a graph was last captured or launched
   std::optional<Captured> captured_;
 };

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "tessera/train/training_state.hpp"
-#include "tessera/checkpoint/inspect.hpp"
 
 #include <nlohmann/json.hpp>
 
@@ -9,6 +8,7 @@
 #include "tensor_views.hpp"
 #include "tessera/base/error.hpp"
 #include "tessera/base/json.hpp"
+#include "tessera/checkpoint/inspect.hpp"
 #include "tessera/config/recorded.hpp"
 #include "tessera/parallel/tensor_buffer.hpp"
 

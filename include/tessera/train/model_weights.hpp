@@ -23,9 +23,8 @@ void load_hf_model(const parallel::Holdings& holdings, const model::ModelSpec& m
                    mesh::DeviceMesh& mesh, const std::filesystem::path& path,
                    const plan::LoadChoice& choice = {});
 
-/// The same from where a job's weights are: LoadPlan::from, or else its own checkpoints. Those come
-/// first in a branch. Warns of
-/// what a choice other than strict leaves as it is.
+/// The same from where a job's weights are: LoadPlan::from, or else its own checkpoints, which come
+/// first in a branch. Warns of what a choice other than strict leaves as it is.
 void load_weights_of(const plan::LoadPlan& plan, const plan::LoadChoice& choice,
                      const parallel::Holdings& holdings, const model::ModelSpec& model,
                      mesh::DeviceMesh& mesh);
