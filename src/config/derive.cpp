@@ -79,6 +79,14 @@ void share_sizes(Draft& draft) {
         "training.local_batch_size", training.local_batch_size);
 }
 
+/// TorchTitan's rule: Hugging Face weights are beside the tokenizer, unless the job says where.
+void find_hf_weights(Draft& draft) {
+  Checkpoint& checkpoint = draft.job.checkpoint;
+  if (!checkpoint.initial_load_in_hf || checkpoint.initial_load_path) return;
+  checkpoint.initial_load_path = draft.job.model.hf_assets_path;
+  draft.derived["checkpoint.initial_load_path"] = "model.hf_assets_path";
+}
+
 /// Hugging Face's files hold the model alone.
 void save_model_only_in_hf(Draft& draft) {
   Checkpoint& checkpoint = draft.job.checkpoint;
@@ -97,6 +105,7 @@ void derive(Draft& draft) {
   warn_of_unused_rounding(draft);
   shorten_warmup(draft);
   find_data(draft);
+  find_hf_weights(draft);
   share_sizes(draft);
   save_model_only_in_hf(draft);
 }

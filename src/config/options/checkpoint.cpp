@@ -24,7 +24,8 @@ OptionList checkpoint_options() {
       OPTION(checkpoint.initial_load_model_only,
              "Load only the model from initial_load_path; false = also optimizer, schedule, step "
              "and data position, so that the run continues another one (a branch)"),
-      OPTION(checkpoint.initial_load_in_hf, "initial_load_path holds Hugging Face weights"),
+      OPTION(checkpoint.initial_load_in_hf,
+             "initial_load_path holds Hugging Face weights; without it, model.hf_assets_path does"),
       OPTION(checkpoint.initial_load_in_hf_quantized,
              "The Hugging Face weights are quantized (FP8 in blocks, MXFP4); Tessera also detects "
              "this itself"),
