@@ -148,4 +148,16 @@ std::optional<CheckpointReader> load_newest(comm::Communicator& control, const f
   return std::nullopt;
 }
 
+std::optional<CheckpointReader> load_named(comm::Communicator& control, const fs::path& path,
+                                           std::span<const SliceView> wanted,
+                                           const LoadOptions& options, const NewestOptions& which) {
+  if (!is_step_folder(path)) return load_newest(control, path, wanted, options, which);
+  CheckpointReader opened = open(control, path);
+  comm::on_all_ranks(control, [&] {
+    if (which.look_at) which.look_at(opened);
+  });
+  load(control, opened, wanted, options);
+  return opened;
+}
+
 }  // namespace tessera::checkpoint

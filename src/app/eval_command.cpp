@@ -99,8 +99,9 @@ int run(const Args& args) {
       "the\n"
       "tensor input_ids, int32 or int64 [batch, seq]. The output has the tensor logits, float32\n"
       "[batch, seq, vocab].\n"
-      "The job is [FILE] [--section.key value ...]. The weights are those of\n"
-      "checkpoint.initial_load_path, or of the latest valid checkpoint in job.dump_folder.\n",
+      "The job is [FILE] [--section.key value ...]. The weights are those of the latest valid\n"
+      "checkpoint in job.dump_folder, or those that --checkpoint.initial_load_path names on the\n"
+      "command line. A run without checkpoints has those of its job's initial_load_path.\n",
       "eval");
   const auto out = app.add_option("--logits", logits, "safetensors file to write");
   app.add_option("--input", input, "safetensors file to read").needs(out);

@@ -88,8 +88,9 @@ int generate(const Options& options) {
 int run(const Args& args) {
   Options options;
   tessera::app::Flags app(
-      "Generates text with the latest valid checkpoint of a run, or with the weights of\n"
-      "--checkpoint.initial_load_path.\n",
+      "Generates text with the latest valid checkpoint of a run, or with the weights that\n"
+      "--checkpoint.initial_load_path names on the command line. A run without checkpoints has\n"
+      "those of its job's initial_load_path.\n",
       "generate");
   app.add_option("run", options.run,
                  "the run's folder (job.dump_folder), a Hugging Face folder, or a job file");

@@ -72,7 +72,7 @@ JobPlan assemble(const config::Resolved& resolved, const FitRules& fit) {
   plan.save = save_plan(job.checkpoint);
   fit.put_into(plan);
   plan.faults = fault_plan(job, plan.layout.world());
-  plan.load = load_plan(job, *plan.model.spec);
+  plan.load = load_plan(resolved, *plan.model.spec);
   plan.run.time_hints = time_hints(resolved, plan);
   return plan;
 }
@@ -157,7 +157,7 @@ InferencePlan plan_inference(const config::Resolved& resolved, std::int64_t voca
       decoder_shape_of(resolved.job, vocabulary), precision_plan(resolved.job.training), {}};
   if (resolved.origin("training.mixed_precision_param") == "default")
     plan.precision.compute = plan.precision.master;
-  plan.load = load_plan(resolved.job, model::spec_of(plan.shape));
+  plan.load = load_plan(resolved, model::spec_of(plan.shape));
   return plan;
 }
 

@@ -209,6 +209,10 @@ class KeyRules : public Rules {
             "initial_load_model_only = false contradicts initial_load_in_hf ({}): Hugging "
             "Face files have only the model",
             at("checkpoint.initial_load_in_hf"));
+    if (!c.initial_load_model_only && !c.initial_load_path)
+      wrong({"checkpoint.initial_load_model_only", "checkpoint.initial_load_path"},
+            "initial_load_model_only = false continues the run of initial_load_path, which is not "
+            "set");
     if (c.initial_load_in_hf_quantized && !c.initial_load_in_hf)
       wrong({"checkpoint.initial_load_in_hf_quantized", "checkpoint.initial_load_in_hf"},
             "initial_load_in_hf_quantized needs initial_load_in_hf");
@@ -226,6 +230,11 @@ class KeyRules : public Rules {
             "create_seed_checkpoint saves a checkpoint, and {} ({}) saves none",
             c.enable ? "checkpoint.load_only = true" : "checkpoint.enable = false",
             at(c.enable ? "checkpoint.load_only" : "checkpoint.enable"));
+    if (c.create_seed_checkpoint && !c.initial_load_model_only)
+      wrong({"checkpoint.create_seed_checkpoint", "checkpoint.initial_load_model_only"},
+            "create_seed_checkpoint saves step 0, and a branch (initial_load_model_only = false, "
+            "{}) continues at a later one",
+            at("checkpoint.initial_load_model_only"));
   }
 
   void profiling() {

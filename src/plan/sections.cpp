@@ -194,7 +194,8 @@ std::optional<LearningRatePlan> recorded_learning_rate(std::string_view toml,
   return plan;
 }
 
-LoadPlan load_plan(const config::JobConfig& job, const model::ModelSpec& model) {
+LoadPlan load_plan(const config::Resolved& resolved, const model::ModelSpec& model) {
+  const config::JobConfig& job = resolved.job;
   const config::Checkpoint& c = job.checkpoint;
   LoadPlan plan;
   plan.resumes = c.enable;
@@ -203,7 +204,8 @@ LoadPlan load_plan(const config::JobConfig& job, const model::ModelSpec& model) 
   plan.initial = LoadChoice::of(c, model);
   plan.initial.saves = false;
   if (c.initial_load_path)
-    plan.from = {*c.initial_load_path, c.initial_load_in_hf, !c.initial_load_model_only};
+    plan.from = {*c.initial_load_path, c.initial_load_in_hf, !c.initial_load_model_only,
+                 resolved.origin("checkpoint.initial_load_path") == "command line"};
   return plan;
 }
 

@@ -20,7 +20,7 @@ OptimizerPlan optimizer_plan(const config::JobConfig& job);
 FaultPlan fault_plan(const config::JobConfig& job, int ranks);
 /// All but the batches of validation, which depend on the mesh.
 DataPlan data_plan(const config::JobConfig& job);
-LoadPlan load_plan(const config::JobConfig& job, const model::ModelSpec& model);
+LoadPlan load_plan(const config::Resolved& resolved, const model::ModelSpec& model);
 SavePlan save_plan(const config::Checkpoint& checkpoint);
 
 }  // namespace tessera::plan

@@ -2,6 +2,7 @@
 #include "beginning.hpp"
 
 #include "tessera/base/error.hpp"
+#include "tessera/hf/folder.hpp"
 #include "tessera/train/model_weights.hpp"
 
 namespace tessera::train {
@@ -19,9 +20,9 @@ class Beginning {
       return {};
     }
     if (plan_.load.initial.is_partial()) initialize();
-    if (plan_.load.from->branch) return branch(plan_.load.from->path);
-    load_weights_of(plan_.load, plan_.load.initial, trainer_.stages().holdings(), *plan_.model.spec,
-                    mesh_);
+    if (plan_.load.from->branch) return branch();
+    load_initial_weights(plan_.load, plan_.load.initial, trainer_.stages().holdings(),
+                         *plan_.model.spec, mesh_);
     return {};
   }
 
@@ -52,13 +53,18 @@ class Beginning {
     state.step = last.step();
     state.samples = trainer_.first_sample(state.step);
     trainer_.set_state(state);
-    return {state, {}, {}, last.folder()};
+    return {state, {}, {}, last.folder(), true};
   }
 
-  LoadedState branch(const std::filesystem::path& from) {
-    auto loaded = load_state(trainer_, from, plan_.load.initial);
-    require(loaded.has_value(), ExitCode::checkpoint, "{} holds no checkpoint of Tessera",
-            from.string());
+  LoadedState branch() {
+    const std::filesystem::path& from = plan_.load.from->path;
+    auto loaded = load_branch(trainer_);
+    require(loaded.has_value(), ExitCode::checkpoint, "{} holds no checkpoint of Tessera{}",
+            from.string(),
+            hf::holds_weights(from)
+                ? " but Hugging Face weights, which have no training state; start from them with "
+                  "checkpoint.initial_load_in_hf and checkpoint.initial_load_model_only = true"
+                : "");
     require(loaded->state.step < plan_.run.steps, ExitCode::usage,
             "{} is of step {}, so that training.steps = {} leaves nothing to train; choose more "
             "steps, or an earlier checkpoint",

@@ -55,26 +55,23 @@ void Faults::keep(std::int64_t step, const std::string& what) {
 }
 
 std::optional<LoadedState> Faults::load_before(std::int64_t step) {
-  if (auto own = load_before(step, plan_.load.checkpoints, plan_.load.own)) return own;
+  start_again(plan_.load.own);
+  if (auto own = load_state(trainer_, plan_.load.checkpoints, plan_.load.own, step - 1)) return own;
   // A branch that has saved nothing begins again.
   if (!plan_.load.from || !plan_.load.from->branch) return std::nullopt;
-  return load_before(step, plan_.load.from->path, plan_.load.initial);
+  start_again(plan_.load.initial);
+  return load_branch(trainer_, step - 1);
 }
 
-std::optional<LoadedState> Faults::load_before(std::int64_t step,
-                                               const std::filesystem::path& folder,
-                                               const plan::LoadChoice& choice) {
-  if (choice.is_partial() ||
-      !choice.left_out().empty()) {  // what the run began without begins again as it did then
-    trainer_.stages().initialize(plan_.run.seed);
-    for (const at::Tensor& buffer : trainer_.stages().holdings().buffers)
-      if (buffer.defined()) buffer.zero_();
-    for (optim::ParamState& state : trainer_.optimizer_states()) {
-      state.exp_avg.zero_();
-      state.exp_avg_sq.zero_();
-    }
+void Faults::start_again(const plan::LoadChoice& choice) {
+  if (!choice.is_partial() && choice.left_out().empty()) return;
+  trainer_.stages().initialize(plan_.run.seed);
+  for (const at::Tensor& buffer : trainer_.stages().holdings().buffers)
+    if (buffer.defined()) buffer.zero_();
+  for (optim::ParamState& state : trainer_.optimizer_states()) {
+    state.exp_avg.zero_();
+    state.exp_avg_sq.zero_();
   }
-  return load_state(trainer_, folder, choice, step - 1);
 }
 
 void Faults::go_back(std::int64_t step) {

@@ -41,8 +41,8 @@ class Faults {
  private:
   Verdict judge_nonfinite(std::int64_t step, const StepOutcome& outcome);
   std::optional<LoadedState> load_before(std::int64_t step);
-  std::optional<LoadedState> load_before(std::int64_t step, const std::filesystem::path& folder,
-                                         const plan::LoadChoice& choice);
+  /// What the run began without begins again as it did then.
+  void start_again(const plan::LoadChoice& choice);
   void keep(std::int64_t step, const std::string& what);
 
   const plan::JobPlan& plan_;

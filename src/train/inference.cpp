@@ -59,7 +59,7 @@ Inference::Inference(const plan::InferencePlan& plan, std::int64_t positions,
   reducer_.emplace(model_, mesh_, parallel::reducer_options_of(options_, false));
   stage_.emplace(model_, Range{0, static_cast<std::int64_t>(model_.cells.size())}, mesh_, options_,
                  *reducer_);
-  load_weights_of(plan.load, {}, stage_->weights().holdings(), model_, mesh_);
+  load_newest_weights(plan.load, stage_->weights().holdings(), model_, mesh_);
 }
 
 at::Tensor Inference::run(const at::Tensor& tokens, std::int64_t batch, std::int64_t position,

@@ -21,15 +21,11 @@ void load_model(const parallel::Holdings& holdings, const model::ModelSpec& mode
   comm::Communicator& control = mesh.control();
   choice.optimizer = false;  // of the run that it comes from
   const checkpoint::LoadOptions options = load_options(choice, model);
-  if (checkpoint::is_step_folder(folder)) {
-    checkpoint::load(control, checkpoint::open(control, folder), views.views(), options);
-  } else {
-    const auto opened = checkpoint::load_newest(control, folder, views.views(), options);
-    require(opened.has_value(), ExitCode::checkpoint, "{} holds no checkpoint{}", folder.string(),
-            hf::holds_weights(folder)
-                ? " of Tessera but Hugging Face weights; add --checkpoint.initial_load_in_hf"
-                : "");
-  }
+  const auto opened = checkpoint::load_named(control, folder, views.views(), options);
+  require(opened.has_value(), ExitCode::checkpoint, "{} holds no checkpoint{}", folder.string(),
+          hf::holds_weights(folder)
+              ? " of Tessera but Hugging Face weights; add --checkpoint.initial_load_in_hf"
+              : "");
   views.write_back();
 }
 
@@ -49,17 +45,27 @@ void load_hf_model(const parallel::Holdings& holdings, const model::ModelSpec& m
   views.write_back();
 }
 
-void load_weights_of(const plan::LoadPlan& plan, const plan::LoadChoice& choice,
-                     const parallel::Holdings& holdings, const model::ModelSpec& model,
-                     mesh::DeviceMesh& mesh) {
-  if (plan.from && plan.from->in_hf)
-    return load_hf_model(holdings, model, mesh, plan.from->path, choice);
-  const std::string folder = comm::on_rank_zero(mesh.control(), [&] {
-    const bool own =
-        !plan.from || (plan.from->branch && !checkpoint::list_steps(plan.checkpoints).empty());
-    return (own ? plan.checkpoints : plan.from->path).string();
+void load_initial_weights(const plan::LoadPlan& plan, const plan::LoadChoice& choice,
+                          const parallel::Holdings& holdings, const model::ModelSpec& model,
+                          mesh::DeviceMesh& mesh) {
+  const plan::InitialState& from = plan.from.value();
+  if (from.in_hf)
+    load_hf_model(holdings, model, mesh, from.path, choice);
+  else
+    load_model(holdings, model, mesh, from.path, choice);
+}
+
+void load_newest_weights(const plan::LoadPlan& plan, const parallel::Holdings& holdings,
+                         const model::ModelSpec& model, mesh::DeviceMesh& mesh) {
+  const std::string own = comm::on_rank_zero(mesh.control(), [&] {
+    const bool is_own =
+        !plan.from || (!plan.from->named && !checkpoint::list_steps(plan.checkpoints).empty());
+    return is_own ? plan.checkpoints.string() : std::string();
   });
-  load_model(holdings, model, mesh, folder, choice);
+  if (own.empty())
+    load_initial_weights(plan, {}, holdings, model, mesh);
+  else
+    load_model(holdings, model, mesh, own);
 }
 
 }  // namespace tessera::train

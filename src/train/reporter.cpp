@@ -64,7 +64,7 @@ std::vector<std::string> each_once(const std::vector<std::string>& hosts) {
 }  // namespace
 
 Reporter::Reporter(comm::World& world, const plan::JobPlan& plan, Trainer& trainer,
-                   std::int64_t first_step, const std::vector<std::string>& command_line)
+                   const LoadedState& start, const std::vector<std::string>& command_line)
     : plan_(plan),
       trainer_(trainer),
       speaks_(world.rank() == 0),
@@ -72,11 +72,11 @@ Reporter::Reporter(comm::World& world, const plan::JobPlan& plan, Trainer& train
       peak_(peak_of(plan.run.metrics, trainer.stages().options(), world.local_size())),
       traffic_(trainer),
       times_(trainer),
-      summary_(first_step, plan.run.steps),
-      first_step_(first_step) {
+      summary_(start.state.step + 1, plan.run.steps),
+      first_step_(start.state.step + 1) {
   const auto hosts = each_once(comm::all_gather_strings(world.control(), world.host()));
   comm::on_rank_zero(world.control(), [&] {
-    open(world, command_line, first_step, hosts);
+    open(world, command_line, start, hosts);
     return std::string();
   });
   if (plan.run.metrics.tensorboard) open_events(world);
@@ -95,30 +95,33 @@ void Reporter::open_events(comm::World& world) {
 }
 
 void Reporter::open(comm::World& world, const std::vector<std::string>& command_line,
-                    std::int64_t first_step, const std::vector<std::string>& hosts) {
+                    const LoadedState& start, const std::vector<std::string>& hosts) {
   folder_ = std::make_unique<metrics::RunFolder>(plan_.run.folder.string());
   folder_->write_config(plan_.run.absolute_toml);
   folder_->add_attempt({metrics::make_attempt_id(),
                         "",
-                        first_step,
+                        first_step_,
                         world.size(),
                         trainer_.mesh().layout().to_string(),
                         hosts,
                         command_line,
                         {{"mpi", comm::World::library_version()}, {"libtorch", TORCH_VERSION}}});
-  if (first_step == 1) set_metrics_aside();
-  if (first_step <= plan_.run.steps) metrics::forget_prediction(folder_->path());
-  sink_ = std::make_unique<metrics::JsonlSink>(folder_->metrics_file(), first_step - 1);
+  if (first_step_ == 1 || !start.own) set_metrics_aside(start.own);
+  if (first_step_ <= plan_.run.steps) metrics::forget_prediction(folder_->path());
+  sink_ = std::make_unique<metrics::JsonlSink>(folder_->metrics_file(), first_step_ - 1);
   console_ = std::make_unique<metrics::Console>(std::cout, terminal(plan_.run.metrics.color),
-                                                first_step, plan_.run.steps, peak_, world.size());
+                                                first_step_, plan_.run.steps, peak_, world.size());
 }
 
-void Reporter::set_metrics_aside() const {
+void Reporter::set_metrics_aside(bool resumed) const {
   const std::filesystem::path aside = folder_->set_metrics_aside();
   if (aside.empty()) return;
-  const bool resumes = plan_.load.resumes;
-  log::info("starting from step 1, because {}; the metrics of the last run are kept in {}",
-            resumes ? "there is no checkpoint" : "checkpoint.enable is false", aside.string());
+  log::info("starting from step {}, because {}; the metrics of the last run are kept in {}",
+            first_step_,
+            !plan_.load.resumes ? "checkpoint.enable is false"
+            : resumed           ? "its checkpoint is of step 0"
+                                : "this run has no checkpoint",
+            aside.string());
 }
 
 std::int64_t Reporter::step_tokens() const {

@@ -21,15 +21,16 @@
 #include "tessera/metrics/tensorboard.hpp"
 #include "tessera/planner/run_advice.hpp"
 #include "tessera/train/trainer.hpp"
+#include "tessera/train/training_state.hpp"
 #include "tessera/train/validator.hpp"
 
 namespace tessera::train {
 
 class Reporter {
  public:
-  /// Collective. `first_step`: the first that this attempt will run (from 1).
-  Reporter(comm::World& world, const plan::JobPlan& plan, Trainer& trainer, std::int64_t first_step,
-           const std::vector<std::string>& command_line);
+  /// Collective. `start`: what this attempt continues from.
+  Reporter(comm::World& world, const plan::JobPlan& plan, Trainer& trainer,
+           const LoadedState& start, const std::vector<std::string>& command_line);
 
   void begin_step();
   /// Collective: the worst rank's memory and traffic are asked for, at the end of a step.
@@ -55,8 +56,9 @@ class Reporter {
   void open_events(comm::World& world);
   bool is_shown(std::int64_t step);
   void open(comm::World& world, const std::vector<std::string>& command_line,
-            std::int64_t first_step, const std::vector<std::string>& hosts);
-  void set_metrics_aside() const;
+            const LoadedState& start, const std::vector<std::string>& hosts);
+  /// `resumed`: from a checkpoint of the run's own.
+  void set_metrics_aside(bool resumed) const;
   metrics::StepRecord record(std::int64_t step, const StepOutcome& outcome, double seconds) const;
   void add_shares(metrics::StepRecord& record) const;
   /// Lines, and the same in the run's folder; none of a machine that is not known.

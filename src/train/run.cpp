@@ -83,7 +83,7 @@ void announce(RunContext& run, Reporter& reporter, const LoadedState& start) {
         "{} microbatches do not fill a pipeline of {} ranks; a smaller "
         "pipeline_parallel_microbatch_size ({}) gives more",
         batch.microbatches, ranks, batch.microbatch_rows);
-  if (start.state.step > 0)
+  if (!start.folder.empty())
     reporter.note(fmt::format(
         "resumed after step {} from {}{}", start.state.step, start.folder.parent_path().string(),
         start.left_out.empty() ? "" : fmt::format(", without {}", start.left_out)));
@@ -168,7 +168,7 @@ ExitCode train(RunContext& run, Trainer& trainer, const planner::RunAdvice& advi
   if (run.world.rank() == 0) print_job(run, trainer);
   const LoadedState start = begin(run, trainer);
   if (!run.plan.save.seed_only) require_samples(run.plan, trainer);
-  Reporter reporter(run.world, run.plan, trainer, start.state.step + 1, command_line);
+  Reporter reporter(run.world, run.plan, trainer, start, command_line);
   std::optional<TrainingLoop> loop(std::in_place, run, trainer, policy, reporter);
   return teller.around(&trainer, [&] {
     announce(run, reporter, start);

@@ -8,7 +8,6 @@
 #include "tensor_views.hpp"
 #include "tessera/base/error.hpp"
 #include "tessera/base/json.hpp"
-#include "tessera/checkpoint/inspect.hpp"
 #include "tessera/config/recorded.hpp"
 #include "tessera/parallel/tensor_buffer.hpp"
 
@@ -86,9 +85,18 @@ bool is_of_this_course(const checkpoint::CheckpointReader& opened, const plan::L
   return state.is_object() && state.value("load_step", json()) == choice.step;
 }
 
+/// Before any tensor is loaded: a model alone has no step to continue from.
+void require_training_state(const checkpoint::CheckpointReader& opened) {
+  const json state = state_in(opened);
+  require(state.is_object() && state.contains("skipped_steps"), ExitCode::usage,
+          "{} holds only a model, so that no run can continue from it; start from its weights with "
+          "checkpoint.initial_load_model_only = true",
+          opened.folder().string());
+}
+
 /// A position counts in the data that it was saved with.
 void require_same_data(const Trainer& trainer, const checkpoint::CheckpointReader& opened,
-                       const json& state) {
+                       const json& state, bool own) {
   const std::string then = text_of(state, "data"), now = trainer.source().identity();
   if (then.empty() || now.empty() || then == now) return;
   const std::string what =
@@ -97,15 +105,14 @@ void require_same_data(const Trainer& trainer, const checkpoint::CheckpointReade
                            "training.mixture", "validation.split", "debug.seed"});
   fail(ExitCode::usage,
        "{} was trained on other data than this job has, or in another order ({}). Restore the "
-       "data, choose another "
-       "job.dump_folder, or start this data from its beginning with "
-       "checkpoint.exclude_from_loading = "
+       "data, {}or start this data from its beginning with checkpoint.exclude_from_loading = "
        "[\"dataloader\"]",
-       opened.folder().string(), what.empty() ? "the content of its files" : what);
+       opened.folder().string(), what.empty() ? "the content of its files" : what,
+       own ? "choose another job.dump_folder, " : "");
 }
 
 LoadedState take_state(Trainer& trainer, const checkpoint::CheckpointReader& opened,
-                       const plan::LoadChoice& choice) {
+                       const plan::LoadChoice& choice, bool own) {
   const json stored = state_in(opened);
   const auto number = [&](const char* key) -> std::int64_t {
     require(stored.is_object() && stored.contains(key) && stored[key].is_number_integer(),
@@ -115,7 +122,7 @@ LoadedState take_state(Trainer& trainer, const checkpoint::CheckpointReader& ope
             opened.folder().string(), key);
     return stored[key].get<std::int64_t>();
   };
-  if (choice.data) require_same_data(trainer, opened, stored);
+  if (choice.data) require_same_data(trainer, opened, stored, own);
   TrainState state;
   state.optimizer_steps = choice.optimizer ? number("optimizer_steps") : 0;
   state.skipped_steps = number("skipped_steps");
@@ -125,7 +132,7 @@ LoadedState take_state(Trainer& trainer, const checkpoint::CheckpointReader& ope
   const bool has_start = stored.contains("schedule_start");
   state.schedule_start = !choice.schedule ? state.step : has_start ? number("schedule_start") : 0;
   trainer.set_state(state);
-  LoadedState loaded{state, choice.left_out(), {}, opened.folder()};
+  LoadedState loaded{state, choice.left_out(), {}, opened.folder(), own};
   if (choice.schedule)
     loaded.schedule_change =
         schedule_change(trainer.plan().optimizer, trainer.plan().run.steps, opened.config_toml(),
@@ -198,24 +205,26 @@ std::optional<LoadedState> load_state(Trainer& trainer, const std::filesystem::p
   options.leave_out = [&, leave_out = options.leave_out](std::string_view name) {
     return !whole && leave_out(name);
   };
-  std::filesystem::path exact;
-  if (folder != trainer.plan().load.checkpoints && checkpoint::is_step_folder(folder))
-    exact = folder;
-  else if (const auto step = step_to_load(control, folder, choice, latest_step, options.log);
-           step >= 0)
-    exact = folder / fmt::format("step-{:08d}", step);
-  std::optional<checkpoint::CheckpointReader> opened;
-  if (!exact.empty()) {
-    opened = checkpoint::open(control, exact);
-    look_at(*opened);
-    checkpoint::load(control, *opened, views.views(), options);
-  } else {
-    opened =
-        checkpoint::load_newest(control, folder, views.views(), options, {latest_step, look_at});
-  }
+  const checkpoint::NewestOptions which{latest_step, look_at};
+  const std::int64_t step = step_to_load(control, folder, choice, latest_step, options.log);
+  const auto opened =
+      step < 0 ? checkpoint::load_newest(control, folder, views.views(), options, which)
+               : checkpoint::load_named(control, folder / fmt::format("step-{:08d}", step),
+                                        views.views(), options, which);
   if (!opened) return std::nullopt;
   views.write_back();
-  return take_state(trainer, *opened, whole ? plan::LoadChoice() : choice);
+  return take_state(trainer, *opened, whole ? plan::LoadChoice() : choice, true);
+}
+
+std::optional<LoadedState> load_branch(Trainer& trainer, std::int64_t latest_step) {
+  const plan::LoadPlan& plan = trainer.plan().load;
+  TensorViews views = all_views(ViewUse::loading, trainer);
+  const auto opened = checkpoint::load_named(
+      trainer.mesh().control(), plan.from->path, views.views(),
+      load_options(plan.initial, trainer.model()), {latest_step, require_training_state});
+  if (!opened) return std::nullopt;
+  views.write_back();
+  return take_state(trainer, *opened, plan.initial, false);
 }
 
 }  // namespace tessera::train

@@ -40,6 +40,8 @@ says "has nothing left to do" done "^training is complete (3 of 3 steps); there 
 # Another job in an old folder.
 check "another sequence length in an old folder is refused" "$(train 1 done --training.steps 5 --checkpoint.enable --training.seq_len 32)" 2
 says "with what differs" done "was trained on other data than this job has, or in another order (training.seq_len is 32, was 64). .*choose another job.dump_folder"
+check "as a branch it is, too" "$(train 1 other --training.steps 5 --checkpoint.enable --training.seq_len 32 --checkpoint.initial_load_path "$work/done/checkpoint" --checkpoint.no_initial_load_model_only)" 2
+says "with what helps there" other "(training.seq_len is 32, was 64). Restore the data, or start this data from its beginning"
 small=(--model.hf_config=none --model.name llama3 --training.steps 1 --checkpoint.enable)
 check "a model by its name" "$(train 1 named "${small[@]}" --model.flavor debugmodel)" 0
 check "another model in an old folder is refused" "$(train 1 named "${small[@]}" --model.flavor 1B)" 2

@@ -20,6 +20,12 @@ rm -rf "$work/tuned/checkpoint/step-00000008" && mv "$work/tuned/metrics.jsonl" 
 check "it goes on with all that it has trained" "$(run tuned "${tune[@]}")" 0
 says "from its own checkpoint" tuned "resumed after step 4"
 check "as if never stopped" "$(loss tuned 8)" "$(sed -n 's/^{"step": *8,.*"loss": *\([0-9.e+-]*\).*/\1/p' "$work/whole.jsonl")"
+writes() { "$tessera" generate "$work/tuned" "$@" --prompt-ids 1,2,3 --max-new-tokens 4 --print-ids >"$work/writes.log" 2>&1; echo $?; }
+mv "$base" "$work/away"
+check "a tuned run writes with what it has trained" "$(writes)" 0
+check "or with other weights if they are named" "$(writes --checkpoint.initial_load_path "$base")" 5
+says "which must be there" writes "$base"
+mv "$work/away" "$base"
 
 # Parts of the run's own checkpoint.
 cp -r "$work/base" "$work/again" && rm -rf "$work/again/checkpoint/step-00000008"
@@ -70,18 +76,21 @@ says "resumes from its own checkpoint" cooled "resumed after step 8 from $work/c
 rm -rf "$work/cooled/checkpoint"
 check "without its checkpoints" "$(run cooled "${cooling[@]}")" 0
 check "it begins again, to the same end" "$(loss cooled 8)" "$last"
+says "and keeps its older metrics" cooled "starting from step 5, because this run has no checkpoint; the metrics of the last run are kept in $work/cooled/metrics.1.jsonl"
+check "all of them" "$(sed -n 's/^{"step": *\([0-9]*\),.*/\1/p' "$work/cooled/metrics.1.jsonl" | tr '\n' ' ')" "5 6 7 8 9 "
 check "a branch without moments" "$(run reset "${branch[@]}" "$exclude" optimizer,lr_scheduler)" 0
 says "says so" reset "resumed after step 4 from $work/base/checkpoint, without optimizer, lr_scheduler"
 check "and has other losses" "$([ "$(loss reset 8)" != "$(loss twin 8)" ] && echo other)" other
 check "a branch that goes back before it has saved" "$(run back "${branch[@]}" --debug.inject_faults 6:nan:0 --optimizer.on_nonfinite rewind)" 0
 says "begins again" back "rewound to step 4; training continues with sample 48"
-mv "$work/base/checkpoint/step-00000004" "$work/away"
-check "a branch writes with its own checkpoint" "$("$tessera" generate "$work/twin" --prompt-ids 1,2,3 --max-new-tokens 4 --print-ids >/dev/null 2>"$work/generate.log"; echo $?)" 0
-mv "$work/away" "$work/base/checkpoint/step-00000004"
 check "a branch from the newest that has nothing to train" "$(run idle "${whole[@]}" --checkpoint.initial_load_path "$work/base/checkpoint")" 2
 says "says why" idle "step-00000008 is of step 8, so that training.steps = 8 leaves nothing to train"
 check "a branch from a folder without checkpoints" "$(run idle "${whole[@]}" --checkpoint.initial_load_path "$work")" 5
 says "says which" idle "$work holds no checkpoint of Tessera"
+check "a branch without a path" "$(run idle "${whole[@]}")" 2
+says "says what it lacks" idle "continues the run of initial_load_path, which is not set"
+check "a seed that continues" "$(run idle "${branch[@]}" --checkpoint.create_seed_checkpoint)" 2
+says "is refused" idle "create_seed_checkpoint saves step 0, and a branch"
 
 # Three layers where two are stored.
 llama 3 >"$work/config.json"
@@ -102,9 +111,15 @@ llama 2 >"$work/config.json"
 "$tessera" ckpt import "$work/hf" --to "$work/in" --files 2 >"$work/import.log" 2>&1; check "import" $? 0
 says "says how to begin" import "use it as checkpoint.initial_load_path"
 check "verify what was imported" "$("$tessera" ckpt verify "$work/in" >/dev/null; echo $?)" 0
+check "a branch from a model alone" "$(run idle "${whole[@]}" --checkpoint.initial_load_path "$work/in")" 2
+says "cannot continue" idle "holds only a model, so that no run can continue from it"
+check "nor can one from Hugging Face weights" "$(run idle "${whole[@]}" --checkpoint.initial_load_path "$work/hf")" 5
+says "and says how to start" idle "Hugging Face weights, which have no training state"
 check "a start from imported weights" "$(run imported --checkpoint.initial_load_path "$work/in/step-00000000")" 0
 check "and from the files themselves" "$(run direct --checkpoint.initial_load_path "$work/hf" --checkpoint.initial_load_in_hf)" 0
 check "are the same" "$(loss imported 8)" "$(loss direct 8)"
+check "and from those beside the tokenizer" "$(run beside --checkpoint.initial_load_in_hf --model.hf_assets_path "$work/hf")" 0
+check "are these, too" "$(loss beside 8)" "$(loss direct 8)"
 check "and lower than a fresh one" "$(awk -v a="$(loss imported 1)" -v b="$(loss base 8)" 'BEGIN { print (a < b + 0.2) }')" 1
 llama 3 >"$work/config.json"
 check "files of another model" "$(run deep4 --checkpoint.initial_load_path "$work/hf" --checkpoint.initial_load_in_hf)" 4

@@ -80,4 +80,12 @@ std::optional<CheckpointReader> load_newest(comm::Communicator& control,
                                             const LoadOptions& options = {},
                                             const NewestOptions& which = {});
 
+/// Collective: loads from a path that a person named. If it is a step folder, that one; else as
+/// load_newest().
+std::optional<CheckpointReader> load_named(comm::Communicator& control,
+                                           const std::filesystem::path& path,
+                                           std::span<const SliceView> wanted,
+                                           const LoadOptions& options = {},
+                                           const NewestOptions& which = {});
+
 }  // namespace tessera::checkpoint

@@ -49,18 +49,19 @@ struct LoadChoice {
 };
 
 /// What another run or program wrote.
-struct InitialWeights {
+struct InitialState {
   std::filesystem::path path;
   bool in_hf = false;   ///< Hugging Face's format
   bool branch = false;  ///< not weights alone: the run continues from all of the other's state
+  bool named = false;   ///< on the command line, rather than in the job's file
 };
 
 struct LoadPlan {
-  bool resumes = false;                ///< from the run's own checkpoints
-  std::filesystem::path checkpoints;   ///< the folder of these
-  LoadChoice own;                      ///< of them
-  std::optional<InitialWeights> from;  ///< where none is there
-  LoadChoice initial;                  ///< of `from`
+  bool resumes = false;               ///< from the run's own checkpoints
+  std::filesystem::path checkpoints;  ///< the folder of these
+  LoadChoice own;                     ///< of them
+  std::optional<InitialState> from;   ///< where none is there
+  LoadChoice initial;                 ///< of `from`
 };
 
 /// How many files a checkpoint has.

@@ -23,10 +23,15 @@ void load_hf_model(const parallel::Holdings& holdings, const model::ModelSpec& m
                    mesh::DeviceMesh& mesh, const std::filesystem::path& path,
                    const plan::LoadChoice& choice = {});
 
-/// The same from where a job's weights are: LoadPlan::from, or else its own checkpoints, which come
-/// first in a branch. Warns of what a choice other than strict leaves as it is.
-void load_weights_of(const plan::LoadPlan& plan, const plan::LoadChoice& choice,
-                     const parallel::Holdings& holdings, const model::ModelSpec& model,
-                     mesh::DeviceMesh& mesh);
+/// The same from LoadPlan::from, which must be there. Warns of what a choice other than strict
+/// leaves as it is.
+void load_initial_weights(const plan::LoadPlan& plan, const plan::LoadChoice& choice,
+                          const parallel::Holdings& holdings, const model::ModelSpec& model,
+                          mesh::DeviceMesh& mesh);
+
+/// The same of a job that does not train: from the newest of its own checkpoints. From
+/// LoadPlan::from if it has none, or if the command line names that.
+void load_newest_weights(const plan::LoadPlan& plan, const parallel::Holdings& holdings,
+                         const model::ModelSpec& model, mesh::DeviceMesh& mesh);
 
 }  // namespace tessera::train

@@ -80,10 +80,11 @@ TEST(JobPlan, ReadsAheadAsTorchTitansNumbersSay) {
 }
 
 TEST(JobPlan, ReplaysLeaveOutWhatContradictsThem) {
-  const FaultPlan plan = plan_of({"--validation.enable", "--validation.split", "0.1",
-                                  "--checkpoint.exclude_from_loading", "optimizer",
-                                  "--checkpoint.no_initial_load_model_only"})
-                             .faults;
+  const FaultPlan plan =
+      plan_of({"--validation.enable", "--validation.split", "0.1",
+               "--checkpoint.exclude_from_loading", "optimizer", "--checkpoint.initial_load_path",
+               "base", "--checkpoint.no_initial_load_model_only"})
+          .faults;
   EXPECT_EQ(plan.replay_flags,
             " --checkpoint.initial_load_model_only --validation.no_enable --validation.split 0");
   EXPECT_EQ(plan.replay_start_flags, " --checkpoint.exclude_from_loading=");
@@ -100,6 +101,17 @@ TEST(JobPlan, ABranchStartsFromAllOfAnotherRun) {
   EXPECT_TRUE(plan.from->branch);
   EXPECT_FALSE(plan.initial.optimizer || plan.initial.saves);
   EXPECT_TRUE(plan.own.optimizer && plan.own.saves);
+}
+
+/// As TorchTitan has it: the folder of the tokenizer holds the weights, too.
+TEST(JobPlan, HuggingFaceWeightsAreBesideTheTokenizer) {
+  const auto from = [](const config::Strings& flags) { return plan_of(flags).load.from.value(); };
+  const std::string in_hf = "--checkpoint.initial_load_in_hf";
+  const InitialState beside = from({in_hf, "--model.hf_assets_path", "assets"});
+  EXPECT_EQ(beside.path, "assets");
+  EXPECT_TRUE(beside.in_hf);
+  EXPECT_FALSE(beside.named);
+  EXPECT_TRUE(from({in_hf, "--checkpoint.initial_load_path", "weights"}).named);
 }
 
 TEST(JobPlan, ProblemsOfAResolvedJobNameTheOrigins) {
