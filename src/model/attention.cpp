@@ -21,8 +21,8 @@ Tensor remember(Tensor& cached, const Tensor& fresh) {
 }  // namespace
 
 CellFunction CellMaker::projections(bool biased) const {
-  return [angles = angles_, hd = shape_.head_dim, eps = shape_.norm_eps, biased,
-          normed = shape_.qk_norm](Flow& flow, const CellContext& context) {
+  return [hd = shape_.head_dim, eps = shape_.norm_eps, biased, normed = shape_.qk_norm](
+             Flow& flow, const CellContext& context) {
     std::vector<Tensor> qkv =
         context.operations->products(flow.take(Slot::h), context.weights.first(3));
     for (std::size_t i = 0; biased && i < 3; ++i) qkv[i] = qkv[i] + context.weights[3 + i].value;
@@ -33,9 +33,9 @@ CellFunction CellMaker::projections(bool biased) const {
     }
     if (normed) qkv[2] = qkv[2].contiguous();  // lets go of what the norms have copied
     const std::int64_t positions = qkv[0].size(0) / context.batch;
-    kernels::Heads heads = kernels::rope_heads(std::move(qkv), context.batch, hd,
-                                               context.rows_of(angles->cos, positions),
-                                               context.rows_of(angles->sin, positions));
+    const Angles angles = context.angles_of(positions);
+    kernels::Heads heads =
+        kernels::rope_heads(std::move(qkv), context.batch, hd, angles.cos, angles.sin);
     flow[Slot::q] = std::move(heads.queries);
     flow[Slot::k] = std::move(heads.keys);
     flow[Slot::v] = std::move(heads.values);

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "tessera/model/cell.hpp"
 
-#include "tessera/base/error.hpp"
 #include "tessera/model/routing.hpp"
 
 namespace tessera::model {
@@ -17,16 +16,17 @@ const TokenExchange& no_exchange() {
   return none;
 }
 
-at::Tensor CellContext::rows_of(const at::Tensor& table, std::int64_t count) const {
-  if (positions.empty()) return table.narrow(0, position, count);
-  std::vector<at::Tensor> rows;
-  std::int64_t held = 0;
+Angles Angles::of(std::span<const Range> positions) const {
+  std::vector<at::Tensor> cosines, sines;
   for (const Range& range : positions) {
-    rows.push_back(table.narrow(0, range.begin, range.size));
-    held += range.size;
+    cosines.push_back(cos.narrow(0, range.begin, range.size));
+    sines.push_back(sin.narrow(0, range.begin, range.size));
   }
-  TESSERA_EXPECT(held == count, "{} positions for {} tokens of a sequence", held, count);
-  return rows.size() == 1 ? rows[0] : at::cat(rows);
+  return {at::cat(cosines), at::cat(sines)};
+}
+
+Angles CellContext::angles_of(std::int64_t count) const {
+  return {angles->cos.narrow(0, position, count), angles->sin.narrow(0, position, count)};
 }
 
 }  // namespace tessera::model

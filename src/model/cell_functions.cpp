@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "cell_functions.hpp"
 
+#include "rotary.hpp"
 #include "tessera/base/error.hpp"
 #include "tessera/kernels/embedding.hpp"
 #include "tessera/kernels/rms_norm.hpp"
@@ -106,11 +107,10 @@ CellFunction CellMaker::forward_of(const CellSpec& cell) const {
 
 Model make_decoder(const DecoderShape& shape, std::int64_t max_positions, at::ScalarType dtype,
                    at::Device device) {
-  Model model{spec_of(shape), {}};
   const Angles angles =
       rotary_angles(shape, max_positions, dtype == at::kDouble ? at::kDouble : at::kFloat);
-  const CellMaker maker(shape, model, {angles.cos.to(device), angles.sin.to(device)},
-                        stretched(shape, max_positions));
+  Model model{spec_of(shape), {}, {angles.cos.to(device), angles.sin.to(device)}};
+  const CellMaker maker(shape, model, stretched(shape, max_positions));
   for (const CellSpec& cell : model.cells) model.functions.push_back(maker.functions_of(cell));
   return model;
 }

@@ -2,9 +2,6 @@
 // What each kind of cell computes.
 #pragma once
 
-#include <memory>
-
-#include "rotary.hpp"
 #include "tessera/model/cell.hpp"
 #include "tessera/model_spec/model_spec.hpp"
 
@@ -14,11 +11,8 @@ namespace tessera::model {
 class CellMaker {
  public:
   /// `stretched`: YaRN takes part (see rotary.hpp). Both references must outlive this object.
-  CellMaker(const DecoderShape& shape, const ModelSpec& model, Angles angles, bool stretched)
-      : shape_(shape),
-        model_(model),
-        angles_(std::make_shared<Angles>(std::move(angles))),
-        stretched_(stretched) {}
+  CellMaker(const DecoderShape& shape, const ModelSpec& model, bool stretched)
+      : shape_(shape), model_(model), stretched_(stretched) {}
 
   CellFunctions functions_of(const CellSpec& cell) const;
 
@@ -40,7 +34,6 @@ class CellMaker {
 
   const DecoderShape& shape_;
   const ModelSpec& model_;
-  std::shared_ptr<const Angles> angles_;
   bool stretched_;
 };
 

@@ -34,12 +34,11 @@ CellFunction CellMaker::latents() const {
 
 CellFunction CellMaker::latent_projections() const {
   const std::int64_t from = shape_.latent->query_rank > 0 ? shape_.latent->query_rank : shape_.dim;
-  return [angles = angles_, a = *shape_.latent, from](Flow& flow, const CellContext& context) {
+  return [a = *shape_.latent, from](Flow& flow, const CellContext& context) {
     const std::vector<Tensor> parts =
         flow.take(Slot::h).split_with_sizes({from, a.rank, a.rope_dim}, 1);
     const std::int64_t batch = context.batch, positions = parts[0].size(0) / batch;
-    const Tensor cos = context.rows_of(angles->cos, positions),
-                 sin = context.rows_of(angles->sin, positions);
+    const auto [cos, sin] = context.angles_of(positions);
     const Tensor q = context.operations->product(parts[0].contiguous(), context.weights[0])
                          .view({batch, positions, -1, a.nope_dim + a.rope_dim});
     const Tensor kv = context.operations->product(parts[1].contiguous(), context.weights[1])

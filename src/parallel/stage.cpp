@@ -25,8 +25,9 @@ Stage::Stage(const model::Model& model, Range cells, mesh::DeviceMesh& mesh,
       recompute_(options.recompute, options.sharding.device),
       rounded_(options.linears, mesh) {
   check_patterns();
-  if (options_.context.cut.ranks() > 1)
-    positions_ = options_.context.cut.ranges(mesh.coord(Axis::cp));
+  angles_ = options_.context.cut.ranks() > 1
+                ? model.angles.of(options_.context.cut.ranges(mesh.coord(Axis::cp)))
+                : model.angles;
   add_units();
   resolve_policies(0);
   recompute_.resolve(units_);
@@ -103,7 +104,7 @@ model::CellContext Stage::context_with(const model::Operations& operations) cons
   model::CellContext context;
   context.batch = options_.microbatch.batch;
   context.operations = &operations;
-  context.positions = positions_;
+  context.angles = &angles_;
   return context;
 }
 

@@ -67,6 +67,7 @@ at::Tensor Inference::run(const at::Tensor& tokens, std::int64_t batch, std::int
   model::Flow flow;
   flow[Slot::tokens] = tokens.reshape({-1}).to(device_);
   model::CellContext context;
+  context.angles = &model_.angles;
   context.batch = batch;
   context.position = position;
   context.cache = cache;

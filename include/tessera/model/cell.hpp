@@ -33,6 +33,13 @@ struct ExpertLoads {
   void add(int mixture, const at::Tensor& chosen);
 };
 
+/// RoPE's cosines and sines of positions of a sequence, [positions, rotated dimensions / 2] each.
+struct Angles {
+  at::Tensor cos, sin;
+  /// Copies the rows of these positions.
+  Angles of(std::span<const Range> positions) const;
+};
+
 /// What a cell needs to know in addition to its weights and the flow.
 struct CellContext {
   std::span<const Weight> weights;  ///< in the order of CellSpec::params
@@ -46,13 +53,11 @@ struct CellContext {
   const TokenExchange* exchange = &no_exchange();
   Arrival* arrival = nullptr;  ///< from a cell's forward() to its arrived(), where rows travel
   int expert_parts = 1;        ///< ranks that share each expert, whose outputs are summed
-  /// Where context parallelism cuts sequences: the positions of each row's tokens; empty = one run
-  /// from `position`.
-  std::span<const Range> positions = {};
+  /// Of all positions or, where context parallelism cuts sequences, of this rank's.
+  const Angles* angles = nullptr;
 
-  /// Rows of a table that has one for each position, for the `count` tokens that each sequence has
-  /// here.
-  at::Tensor rows_of(const at::Tensor& table, std::int64_t count) const;
+  /// Those of the `count` tokens that each sequence has here, as views.
+  Angles angles_of(std::int64_t count) const;
 };
 
 using CellFunction = std::function<void(Flow&, const CellContext&)>;

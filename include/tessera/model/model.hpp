@@ -12,6 +12,7 @@ namespace tessera::model {
 
 struct Model : ModelSpec {
   std::vector<CellFunctions> functions;  ///< by cell
+  Angles angles;                         ///< of all positions; for CellContext::angles
 };
 
 /// The decoder of that shape. Angles are tabulated for `max_positions` positions, in the precision

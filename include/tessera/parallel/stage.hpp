@@ -145,7 +145,7 @@ class Stage {
   RoundedWeights rounded_;
   LinearOperations operations_{model::plain_operations(), rounded_, weight_gradients_};
   Tape tape_;
-  std::vector<Range> positions_;  ///< of each sequence on this rank, if ranks share them
+  model::Angles angles_;  ///< of the positions that this rank has of each sequence
   std::function<void()> look_;
 };
 
