@@ -1,15 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "tessera/model/balance_loss.hpp"
 
-#include "tessera/model/routing.hpp"
-
 namespace tessera::model {
 
 using at::Tensor;
 
-Tensor balance_terms(const Tensor& chosen, const Tensor& probabilities, const Tensor& logits) {
-  const Tensor counts = count_choices(chosen, logits.size(1)).to(logits.scalar_type());
-  return at::cat({counts, probabilities.sum(0), logits.logsumexp(-1).square().sum().view({1})});
+Tensor balance_terms(const Tensor& counts, const Tensor& probabilities, const Tensor& logits) {
+  return at::cat({counts.to(logits.scalar_type()), probabilities.sum(0),
+                  logits.logsumexp(-1).square().sum().view({1})});
 }
 
 Tensor balance_loss(const BalanceLoss& loss, const Tensor& slot, std::int64_t tokens,

@@ -1,14 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "tessera/model/cell.hpp"
 
-#include "tessera/model/routing.hpp"
-
 namespace tessera::model {
 
-void ExpertLoads::add(int mixture, const at::Tensor& chosen) {
+void ExpertLoads::add(int mixture, const at::Tensor& tokens) {
   at::NoGradGuard no_grad;
   at::Tensor& count = counts[static_cast<std::size_t>(mixture)];
-  if (count.defined()) count += count_choices(chosen, count.size(0));
+  if (count.defined()) count += tokens;
 }
 
 const TokenExchange& no_exchange() {

@@ -61,10 +61,11 @@ class RowBiases {
   Tensor taken_;  ///< undefined: no row is free
 };
 
-/// In host memory. Choices that are even, and those of a rehearsal, are known without the device.
-Tensor counts_on_host(const Tensor& chosen, const RoutingRule& rule) {
+/// `counts` of these choices in host memory. Choices that are even, and those of a rehearsal, are
+/// known without the device.
+Tensor on_host(const Tensor& counts, const Tensor& chosen, const RoutingRule& rule) {
   const bool known = rule.forced_even || kernels::shapes_alone(chosen.device());
-  if (!known) return count_choices(chosen, rule.experts).to(at::kCPU);
+  if (!known) return counts.to(at::kCPU);
   return count_choices(even_choices(chosen.size(0), rule, at::kCPU), rule.experts);
 }
 
@@ -80,14 +81,16 @@ CellFunction CellMaker::router(int mixture) const {
     logits = logits.to(wide(logits.scalar_type()));
     const Tensor bias = context.buffers.empty() ? Tensor() : context.buffers[0];
     const Routing routing = route(logits, bias, rule);
-    if (context.loads) context.loads->add(mixture, routing.chosen);
+    const Tensor counts = count_choices(routing.chosen, rule.experts);
+    if (context.loads) context.loads->add(mixture, counts);
     if (balanced) {
-      const Tensor terms = balance_terms(routing.chosen, routing.probabilities, logits);
+      const Tensor terms = balance_terms(counts, routing.probabilities, logits);
       Tensor& sum = flow[Slot::balance];
       sum = sum.defined() ? sum + terms : terms;
     }
     flow[Slot::scores] = routing.weights;
     flow[Slot::route] = routing.chosen;
+    flow[Slot::sent] = counts;
   };
 }
 
@@ -97,8 +100,8 @@ CellFunction CellMaker::dispatch() const {
     if (exchange.sends_once()) return send_tokens_once(flow, context, rule);
     const Tensor chosen = flow.take(Slot::route),
                  order = chosen.flatten().argsort(/*stable=*/true, 0, false);
-    const Tensor sent = host_counts(exchange, flow[Slot::m]) ? counts_on_host(chosen, rule)
-                                                             : count_choices(chosen, rule.experts);
+    Tensor sent = flow.take(Slot::sent);
+    if (host_counts(exchange, flow[Slot::m])) sent = on_host(sent, chosen, rule);
     const Tensor& scores_of_tokens = flow[Slot::scores];
     const SentRows sends =
         spaced({order, kernels::undoing(order).view(scores_of_tokens.sizes())}, sent, exchange);

@@ -56,23 +56,23 @@ RowCounts fixed_counts(const Needs& needs, const TokenExchange& exchange, const 
 }
 
 /// [ranks, 1 + experts of one] int64: tokens for each rank, and choices of each of its experts.
-Tensor counts_of(const Tensor& chosen, const Needs& needs, const RoutingRule& rule) {
+Tensor counts_of(const Tensor& choices, const Needs& needs) {
   const std::int64_t ranks = needs.tokens.size(1);
-  return at::cat(
-      {needs.tokens_of_ranks().unsqueeze(1), count_choices(chosen, rule.experts).view({ranks, -1})},
-      1);
+  return at::cat({needs.tokens_of_ranks().unsqueeze(1), choices.view({ranks, -1})}, 1);
 }
 
-/// The host waits for numbers that it does not know. Those of a rehearsal are even.
-RowCounts chosen_counts(const Tensor& chosen, const Needs& needs, const TokenExchange& exchange,
-                        const RoutingRule& rule) {
+/// `choices`: of each expert. The host waits for numbers that it does not know. Those of a
+/// rehearsal are even.
+RowCounts chosen_counts(const Tensor& chosen, const Tensor& choices, const Needs& needs,
+                        const TokenExchange& exchange, const RoutingRule& rule) {
   const std::int64_t ranks = exchange.ranks();
   Tensor sent;
   if (rule.forced_even || kernels::shapes_alone(chosen.device())) {
     const Tensor even = even_choices(chosen.size(0), rule, at::kCPU);
-    sent = counts_of(even, needs_of(even.div(rule.experts / ranks, "floor"), ranks), rule);
+    sent = counts_of(count_choices(even, rule.experts),
+                     needs_of(even.div(rule.experts / ranks, "floor"), ranks));
   } else {
-    sent = counts_of(chosen, needs, rule).to(at::kCPU);
+    sent = counts_of(choices, needs).to(at::kCPU);
   }
   const Tensor received = exchange.counts(sent), tokens = needs.tokens_of_ranks();
   RowCounts counts;
@@ -175,10 +175,11 @@ void send_tokens_once(Flow& flow, const CellContext& context, const RoutingRule&
   const TokenExchange& exchange = *context.exchange;
   const std::int64_t here = rule.experts / exchange.ranks();
   const bool fixed = exchange.has_free_rows();
-  const Tensor chosen = flow.take(Slot::route), rank_of = chosen.div(here, "floor");
+  const Tensor chosen = flow.take(Slot::route), sent = flow.take(Slot::sent),
+               rank_of = chosen.div(here, "floor");
   const Needs needs = needs_of(rank_of, exchange.ranks());
-  const RowCounts counts =
-      fixed ? fixed_counts(needs, exchange, rule) : chosen_counts(chosen, needs, exchange, rule);
+  const RowCounts counts = fixed ? fixed_counts(needs, exchange, rule)
+                                 : chosen_counts(chosen, sent, needs, exchange, rule);
   const Tensor& travelling = counts.sent_and_received;
   const TokenRows rows = rows_of(rank_of, needs, counts);
   const std::vector<Tensor> choices =

@@ -34,6 +34,14 @@ std::int64_t ModelSpec::embedding_parameter_count() const {
   return dimensions.tied ? 0 : dimensions.vocab * dimensions.dim;
 }
 
+std::vector<int> ModelSpec::mixtures_of(Range range) const {
+  std::vector<int> found;
+  for (std::int64_t i = range.begin; i < range.end(); ++i)
+    if (const int mixture = cells[static_cast<std::size_t>(i)].mixture; mixture >= 0)
+      found.push_back(mixture);
+  return found;
+}
+
 double forward_flops(const ModelSpec& model, const CellSpec& cell, std::int64_t seq) {
   std::int64_t weights = 0;
   for (const int param : cell.params)

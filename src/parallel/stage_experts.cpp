@@ -8,16 +8,23 @@ namespace tessera::parallel {
 
 StageExperts::StageExperts(const model::ModelSpec& model, Range cells, mesh::DeviceMesh& mesh,
                            at::Device device, const plan::ExpertRows& rows)
-    : model_(model), mesh_(mesh) {
+    : model_(model), mesh_(mesh), mixtures_(model.mixtures_of(cells)) {
   if (mesh.layout().expert_degree() > 1) exchange_.emplace(mesh.experts(), rows, device);
-  loads_.counts.resize(model.mixtures.size());
-  for (std::int64_t i = cells.begin; i < cells.end(); ++i) {
-    const int mixture = model.cells[static_cast<std::size_t>(i)].mixture;
-    if (mixture < 0) continue;
+  std::int64_t experts = 0;
+  for (const int m : mixtures_) experts += model.mixtures[static_cast<std::size_t>(m)].experts;
+  counts_ = at::zeros({experts}, at::TensorOptions(at::kLong).device(device));
+  loads_.counts = by_mixture(counts_);
+}
+
+std::vector<at::Tensor> StageExperts::by_mixture(const at::Tensor& counts) const {
+  std::vector<at::Tensor> parts(model_.mixtures.size());
+  std::int64_t first = 0;
+  for (const int mixture : mixtures_) {
     const auto m = static_cast<std::size_t>(mixture);
-    loads_.counts[m] =
-        at::zeros({model.mixtures[m].experts}, at::TensorOptions(at::kLong).device(device));
+    parts[m] = counts.narrow(0, first, model_.mixtures[m].experts);
+    first += model_.mixtures[m].experts;
   }
+  return parts;
 }
 
 void StageExperts::send_fixed(bool fixed) {
@@ -27,8 +34,7 @@ void StageExperts::send_fixed(bool fixed) {
 void StageExperts::forget_step() {
   const at::NoGradGuard no_grad;
   if (exchange_) exchange_->overflows().zero_();
-  for (at::Tensor& count : loads_.counts)
-    if (count.defined()) count.zero_();
+  counts_.zero_();
 }
 
 std::vector<at::Tensor> StageExperts::take_loads() {
@@ -37,22 +43,19 @@ std::vector<at::Tensor> StageExperts::take_loads() {
   const bool apart = !mesh_.layout().experts_cut_by_tp();  // each rank its own tokens
   comm::Communicator& all = apart ? mesh_.along({dp_replicate, dp_shard, cp, tp})
                                   : mesh_.along({dp_replicate, dp_shard, cp});
-  std::vector<at::Tensor> loads(model_.mixtures.size());
-  for (std::size_t m = 0; m < model_.mixtures.size(); ++m) {
-    at::Tensor& count = loads_.counts[m];
-    if (!count.defined()) continue;
-    loads[m] = all_reduced(count, all);
-    count.zero_();
-  }
-  return loads;
+  if (mixtures_.empty()) return by_mixture(counts_);
+  const at::Tensor sums = all_reduced(counts_, all);
+  counts_.zero_();
+  return by_mixture(sums);
 }
 
 void StageExperts::balance(const std::vector<at::Tensor>& loads,
                            std::vector<at::Tensor>& buffers) const {
   at::NoGradGuard no_grad;
-  for (std::size_t m = 0; m < model_.mixtures.size(); ++m) {
+  for (const int number : mixtures_) {
+    const auto m = static_cast<std::size_t>(number);
     const model::MixtureSpec& mixture = model_.mixtures[m];
-    if (loads_.counts[m].defined() && mixture.bias >= 0 && mixture.balance_rate > 0)
+    if (mixture.bias >= 0 && mixture.balance_rate > 0)
       model::balance_bias(buffers[static_cast<std::size_t>(mixture.bias)], loads[m],
                           mixture.balance_rate);
   }

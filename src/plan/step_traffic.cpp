@@ -130,18 +130,16 @@ class Step {
       rows_.add(groups_.neighbours(groups_.along({Axis::tp}), copies), Call::all_reduce, bytes);
   }
 
-  /// Rows that each expert got, of every mixture in the stage.
+  /// Rows that each expert of the stage got, in one sum.
   void balance_experts(Range cells) {
     const RankGroup readers =
         plan_.layout.experts_cut_by_tp()
             ? groups_.along({Axis::dp_replicate, Axis::dp_shard, Axis::cp})
             : groups_.along({Axis::dp_replicate, Axis::dp_shard, Axis::cp, Axis::tp});
-    for (std::int64_t i = cells.begin; i < cells.end(); ++i) {
-      const int mixture = model_.cells[static_cast<std::size_t>(i)].mixture;
-      if (mixture >= 0)
-        rows_.add(readers, Call::all_reduce,
-                  8 * model_.mixtures[static_cast<std::size_t>(mixture)].experts);
-    }
+    std::int64_t experts = 0;
+    for (const int m : model_.mixtures_of(cells))
+      experts += model_.mixtures[static_cast<std::size_t>(m)].experts;
+    if (experts > 0) rows_.add(readers, Call::all_reduce, 8 * experts);
   }
 
   /// Valid tokens, whether experts' rows fit, the loss of each source of data, the norm and the

@@ -16,9 +16,9 @@
 
 namespace tessera::model {
 
-/// What one layer adds to the slot: `chosen` [T, K] int64, `probabilities` [T, E] that sum to 1,
-/// `logits` [T, E].
-at::Tensor balance_terms(const at::Tensor& chosen, const at::Tensor& probabilities,
+/// What one layer adds to the slot: `counts` [E] tokens of each expert, `probabilities` [T, E] that
+/// sum to 1, `logits` [T, E].
+at::Tensor balance_terms(const at::Tensor& counts, const at::Tensor& probabilities,
                          const at::Tensor& logits);
 
 /// This rank's part of auxiliary * E sum_e f_e p_e + z * mean(log^2 sum exp logits), f and p being

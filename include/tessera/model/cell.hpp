@@ -29,8 +29,8 @@ struct KeyValueCache {
 /// counts.
 struct ExpertLoads {
   std::vector<at::Tensor> counts;
-  /// Adds the choices of some tokens, [T, K].
-  void add(int mixture, const at::Tensor& chosen);
+  /// Adds those of a microbatch, [experts].
+  void add(int mixture, const at::Tensor& tokens);
 };
 
 /// RoPE's cosines and sines of positions of a sequence, [positions, rotated dimensions / 2] each.

@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "tessera/base/shard.hpp"
 #include "tessera/model_spec/cell_spec.hpp"
 #include "tessera/model_spec/decoder_shape.hpp"
 #include "tessera/model_spec/param_spec.hpp"
@@ -71,6 +72,8 @@ struct ModelSpec {
   /// Parameters of the token embedding (counted out of the FLOP formula; a tied one stays in, as it
   /// is the output layer).
   std::int64_t embedding_parameter_count() const;
+  /// Those whose routers are among some cells, in their order.
+  std::vector<int> mixtures_of(Range cells) const;
 };
 
 /// The decoder of that shape.

@@ -14,13 +14,13 @@ namespace tessera::model {
 ///   q [B, S, H, hd] · k, v [B, S, Hkv, hd] · logits [T, vocab / tp].
 /// In a mixture of experts, with K experts a token: m [T', dim] what goes to the experts, between
 ///   dispatch and combine their rows · scores [T', K] · route [T', K] int64 chosen experts, between
-///   dispatch and combine the place of each choice's row · sent [experts] and received [ranks,
-///   experts here] int64 rows for each expert, and of each rank · order [rows] int64 in which rows
-///   of several ranks lie expert by expert · balance: see balance_loss.hpp. Where a token goes once
-///   to a rank, between dispatch and combine: scores and route [R, K] are those of the tokens that
-///   arrived · received [1, experts here] · sent [2, ranks] rows for and from each rank, undefined
-///   with free rows · home [T', ranks] int64 where the sums of the ranks are when they come back,
-///   or -1.
+///   dispatch and combine the place of each choice's row · sent [experts] int64 choices of each
+///   expert, after dispatch rows for it · received [ranks, experts here] int64 rows of each rank ·
+///   order [rows] int64 in which rows of several ranks lie expert by expert · balance: see
+///   balance_loss.hpp. Where a token goes once to a rank, between dispatch and combine: scores and
+///   route [R, K] are those of the tokens that arrived · received [1, experts here] · sent [2,
+///   ranks] rows for and from each rank, undefined with free rows · home [T', ranks] int64 where
+///   the sums of the ranks are when they come back, or -1.
 enum class Slot : std::uint8_t {
   tokens,
   x,

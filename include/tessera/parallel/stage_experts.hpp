@@ -61,11 +61,16 @@ class StageExperts {
   const at::Tensor& loss() const { return loss_; }
 
  private:
+  /// Views of counts of all experts of the stage, by mixture of the model; undefined for others'.
+  std::vector<at::Tensor> by_mixture(const at::Tensor& counts) const;
+
   const model::ModelSpec& model_;
   mesh::DeviceMesh& mesh_;
+  std::vector<int> mixtures_;  ///< of the stage
   std::optional<ExpertExchange> exchange_;
-  model::ExpertLoads loads_;
-  at::Tensor loss_;  ///< in one place for all steps: graphs write it
+  at::Tensor counts_;         ///< of all experts of the stage, so that one sum serves them
+  model::ExpertLoads loads_;  ///< views of these
+  at::Tensor loss_;           ///< in one place for all steps: graphs write it
   double loss_scale_ = 1;
 };
 

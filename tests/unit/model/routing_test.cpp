@@ -53,7 +53,8 @@ TEST(BalanceLoss, IsTheSwitchLossOverAllLayersTogether) {
   for (int layer = 0; layer < 2; ++layer) {
     const Tensor logits = at::randn({tokens, experts}, at::kDouble);
     const Routing routing = route(logits, {}, rule);
-    const Tensor terms = balance_terms(routing.chosen, routing.probabilities, logits);
+    const Tensor terms =
+        balance_terms(count_choices(routing.chosen, logits.size(1)), routing.probabilities, logits);
     slot = slot.defined() ? slot + terms : terms;
     counts += at::one_hot(routing.chosen, experts).sum(at::IntArrayRef({0, 1}));
     sums += at::softmax(logits, 1).sum(0);

@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include "tessera/kernels/operation.hpp"
+#include "tessera/model/routing.hpp"
 
 namespace tessera::model {
 namespace {
@@ -44,6 +45,7 @@ Flow sent(const Loop& exchange, const at::Tensor& chosen) {
   Flow flow;
   flow[Slot::m] = token;
   flow[Slot::route] = chosen;
+  flow[Slot::sent] = count_choices(chosen, rule.experts);
   flow[Slot::scores] = 10 * token + at::arange(chosen.size(1), at::kDouble);
   Arrival arrival;
   CellContext context;
@@ -105,6 +107,7 @@ TEST(TokensOnce, ReturnWeightedSums) {
       rule.experts = 4;
       rule.top_k = 2;
       rule.before_experts = before;
+      flow[Slot::sent] = count_choices(flow[Slot::route], rule.experts);
       Arrival arrival;
       CellContext context;
       context.exchange = &exchange;
