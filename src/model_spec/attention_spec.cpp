@@ -25,7 +25,8 @@ std::vector<int> SpecBuilder::projections() {
     const std::string suffix = bias ? ".bias" : ".weight";
     for (int i = 0; i < 3; ++i) {
       const Shape shape = bias ? Shape{heads[i] * hd} : Shape{heads[i] * hd, shape_.dim};
-      all.push_back(matrix(ours[i] + suffix, shape, Placement::column, 0.02, theirs[i] + suffix));
+      all.push_back(
+          matrix(ours[i] + suffix, shape, Placement::column, input_std(), theirs[i] + suffix));
       ParamSpec& spec = param_at(all.back());
       if (i < 2) spec.rope_heads = static_cast<int>(heads[i]);
       if (i > 0) spec.max_pieces = static_cast<int>(shape_.kv_heads);

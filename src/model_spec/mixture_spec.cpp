@@ -91,7 +91,7 @@ void SpecBuilder::experts() {
   };
   const bool fused = hf_names.in == HfLayout::even_transposed;
   std::vector<int> weights{
-      add("w1", {e, m.hidden, shape_.dim}, Placement::expert_column, 0.02, hf_names.w1,
+      add("w1", {e, m.hidden, shape_.dim}, Placement::expert_column, input_std(), hf_names.w1,
           hf_names.in),
       add("w3", {e, m.hidden, shape_.dim}, Placement::expert_column, depth_std(), hf_names.w3,
           fused ? HfLayout::odd_transposed : hf_names.in),

@@ -65,6 +65,10 @@ double SpecBuilder::depth_std() const {
   return 0.02 / std::sqrt(2.0 * static_cast<double>(layer_ + 1));
 }
 
+double SpecBuilder::input_std() const {
+  return shape_.family == Family::gpt_oss ? depth_std() : 0.02;
+}
+
 void SpecBuilder::embedding() {
   // A tied table is the output layer too, whose scale decides the first loss.
   const InitialValues init = shape_.tied ? head_values() : InitialValues{0, 1, -HUGE_VAL, HUGE_VAL};

@@ -65,7 +65,9 @@ class SpecBuilder {
   }
 
   InitialValues head_values() const;
-  double depth_std() const;
+  // TorchTitan's standard deviations of initial values
+  double depth_std() const;  ///< of most matrices: smaller in later blocks
+  double input_std() const;  ///< of queries, keys, values and experts' gates
 
   const DecoderShape& shape_;
   ModelSpec model_;

@@ -4,6 +4,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <cmath>
+
 #include "support/error_of.hpp"
 #include "tessera/base/error.hpp"
 #include "tessera/model_spec/model_spec.hpp"
@@ -46,6 +48,26 @@ TEST(Families, EveryFlavorCanBeBuiltAndFreeOfGapsBetweenCells) {
       EXPECT_FALSE(model.params.empty()) << family << " " << flavor;
       for (const CellSpec& cell : model.cells) EXPECT_FALSE(cell.live.empty()) << cell.name;
     }
+}
+
+double initial_std(const char* family, const std::string& name) {
+  const ModelSpec model = spec_of(decoder_flavor(family, "debugmodel"));
+  for (const ParamSpec& spec : model.params)
+    if (spec.fqn == name) return spec.init.std;
+  ADD_FAILURE() << family << " has no " << name;
+  return 0;
+}
+
+/// In TorchTitan, gpt-oss is the family whose queries, keys, values and gates begin smaller, too.
+TEST(Families, BeginSmallerInLaterBlocks) {
+  const double second = 0.02 / std::sqrt(4.0);
+  EXPECT_DOUBLE_EQ(initial_std("llama3", "layers.1.attention.wo.weight"), second);
+  EXPECT_DOUBLE_EQ(initial_std("llama3", "layers.1.attention.wq.weight"), 0.02);
+  EXPECT_DOUBLE_EQ(initial_std("deepseek_v3", "layers.1.moe.experts.w1"), 0.02);
+  for (const char* name :
+       {"attention.wq.weight", "attention.wk.bias", "attention.wv.weight", "attention.sinks",
+        "moe.experts.w1", "moe.experts.w1_bias", "moe.router.gate.bias"})
+    EXPECT_DOUBLE_EQ(initial_std("gpt_oss", std::string("layers.1.") + name), second) << name;
 }
 
 std::string message_of(const char* family, const char* flavor) {
