@@ -44,6 +44,24 @@ std::optional<std::string> in_data_folder(const std::string& name) {
 
 bool is_torchtitans(const std::string& dataset) { return dataset.starts_with("c4"); }
 
+/// A pattern for the files of this part of C4, where a folder, or its folder `en`, has some. The
+/// other parts may be in the same folder.
+std::optional<std::string> part_of_c4(const std::string& dataset, const fs::path& folder) {
+  const std::string part = dataset == "c4"              ? "c4-train."
+                           : dataset == "c4_validation" ? "c4-validation."
+                                                        : "";
+  if (part.empty() || folder.string().find_first_of("*?[") != std::string::npos)
+    return std::nullopt;
+  for (const fs::path& place : {folder, folder / "en"}) {
+    std::error_code problem;
+    for (fs::directory_iterator file(place, problem), end; !problem && file != end;
+         file.increment(problem))
+      if (file->path().filename().string().starts_with(part))
+        return (place / (part + "*")).string();
+  }
+  return std::nullopt;
+}
+
 struct DataSource {
   std::string section;
   const std::string& dataset;
@@ -51,11 +69,13 @@ struct DataSource {
 };
 
 void find_path(Draft& draft, const DataSource& source) {
-  const std::string key = source.section + ".dataset_path";
+  const std::string key = source.section + ".dataset_path", dataset = source.section + ".dataset";
   const auto take = [&](std::string path, std::string origin) {
     source.path = std::move(path);
     draft.derived[key] = std::move(origin);
   };
+  if (source.path)
+    if (auto part = part_of_c4(source.dataset, *source.path)) return take(*part, dataset);
   if (source.path) {
     if (is_there(*source.path)) return;
     if (auto found = in_data_folder(*source.path)) take(std::move(*found), kDataFolder);
@@ -63,9 +83,8 @@ void find_path(Draft& draft, const DataSource& source) {
     const fs::path sample = share_folder() / "datasets" / kSample / "data.jsonl";
     if (auto found = in_data_folder(source.dataset))
       take(std::move(*found), kDataFolder);
-    else if (source.dataset == kSample && draft.written(source.section + ".dataset") &&
-             is_there(sample))
-      take(sample.string(), source.section + ".dataset");
+    else if (source.dataset == kSample && draft.written(dataset) && is_there(sample))
+      take(sample.string(), dataset);
   }
 }
 

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include "draft.hpp"
+#include "tessera/config/flavor.hpp"
 
 namespace tessera::config {
 
@@ -42,7 +43,7 @@ void forget_moments(Draft& draft) {
 void warn_of_unused_rounding(Draft& draft) {
   const config::JobConfig& job = draft.job;
   if (job.training.dtype == "bfloat16" || job.optimizer.moments_dtype == "bfloat16") return;
-  if (draft.written("optimizer.stochastic_rounding"))
+  if (draft.changed("optimizer.stochastic_rounding"))
     draft.warn_of({"optimizer.stochastic_rounding", "training.dtype", "optimizer.moments_dtype"},
                   fmt::format("optimizer.stochastic_rounding ({}) has no effect: neither weights "
                               "nor moments are bfloat16",
@@ -87,6 +88,21 @@ void find_hf_weights(Draft& draft) {
   draft.derived["checkpoint.initial_load_path"] = "model.hf_assets_path";
 }
 
+void mask_documents(Draft& draft) {
+  if (draft.written("training.document_mask") || !masks_documents(draft.job.model)) return;
+  draft.job.training.document_mask = true;
+  draft.derived["training.document_mask"] = "model.flavor";
+}
+
+void warn_of_unused_export_type(Draft& draft) {
+  const Checkpoint& checkpoint = draft.job.checkpoint;
+  if (checkpoint.last_save_model_only || !draft.changed("checkpoint.export_dtype")) return;
+  draft.warn_of({"checkpoint.export_dtype", "checkpoint.last_save_model_only"},
+                fmt::format("checkpoint.export_dtype ({}) has no effect: the last checkpoint has "
+                            "only the model if checkpoint.last_save_model_only is true",
+                            draft.place_of("checkpoint.export_dtype").exact()));
+}
+
 /// Hugging Face's files hold the model alone.
 void save_model_only_in_hf(Draft& draft) {
   Checkpoint& checkpoint = draft.job.checkpoint;
@@ -108,6 +124,8 @@ void derive(Draft& draft) {
   find_hf_weights(draft);
   share_sizes(draft);
   save_model_only_in_hf(draft);
+  warn_of_unused_export_type(draft);
+  mask_documents(draft);
 }
 
 }  // namespace tessera::config

@@ -36,7 +36,7 @@ BatchPlan BatchPlan::make(const config::JobConfig& job, const mesh::Layout& layo
   plan.microbatches = static_cast<int>(separate ? per_round : per_round * accumulation);
   plan.cut = SequenceCut::make(job.training.seq_len, layout.degree(mesh::Axis::cp),
                                job.parallelism.context_parallel_load_balancer.has_value());
-  plan.documents = masks_documents(job);
+  plan.documents = job.training.document_mask;
   plan.pinned = job.training.dataloader.pin_memory;
   plan.document_end_id = job.training.document_end_id;
   return plan;
@@ -52,10 +52,6 @@ BatchPlan BatchPlan::of_validation(const config::JobConfig& job, const mesh::Lay
   const std::int64_t trained =
       std::max<std::int64_t>(1, job.parallelism.pipeline_parallel_microbatch_size);
   return make(same, layout, std::gcd(validation.local_batch_size, trained));
-}
-
-bool masks_documents(const config::JobConfig& job) {
-  return job.training.document_mask || shape_flavor(job.model.flavor) != job.model.flavor;
 }
 
 }  // namespace tessera::plan

@@ -69,7 +69,7 @@ DataPlan data_plan(const config::JobConfig& job) {
   plan.tokenizer = job.model.hf_assets_path;
   plan.tokens_folder = tokens_folder(job);
   plan.held_out = job.validation.split;
-  plan.documents_masked = masks_documents(job);
+  plan.documents_masked = job.training.document_mask;
   plan.knows_document_end = t.document_end_id.has_value();
   plan.seed = static_cast<std::uint64_t>(job.debug.seed);
   plan.read_ahead = read_ahead_plan(t.dataloader);

@@ -5,6 +5,7 @@
 
 #include "sections.hpp"
 #include "tessera/base/name_pattern.hpp"
+#include "tessera/config/flavor.hpp"
 #include "tessera/config/key_names.hpp"
 #include "tessera/config/microbatch_steps.hpp"
 #include "tessera/plan/injected_fault.hpp"
@@ -138,7 +139,7 @@ void FitRules::model() {
   const config::Model& m = job_.model;
   if (!m.hf_config && reading_.blames("model.name")) return;
   const auto make = [&] {
-    model_ = {m.name, shape_flavor(m.flavor), m.hf_config.has_value(),
+    model_ = {m.name, config::shape_flavor(m.flavor), m.hf_config.has_value(),
               decoder_shape_of(job_, vocabulary_), nullptr};
     model_.spec = spec_of_(model_.shape);
   };

@@ -5,14 +5,16 @@
 #include <string_view>
 
 #include "tessera/base/error.hpp"
+#include "tessera/config/flavor.hpp"
 #include "tessera/hf/config.hpp"
 
 namespace tessera::plan {
 
 model::DecoderShape decoder_shape_of(const config::JobConfig& job, std::int64_t tokenizer_vocab) {
   model::DecoderShape shape =
-      job.model.hf_config ? hf::read_config(*job.model.hf_config)
-                          : model::decoder_flavor(job.model.name, shape_flavor(job.model.flavor));
+      job.model.hf_config
+          ? hf::read_config(*job.model.hf_config)
+          : model::decoder_flavor(job.model.name, config::shape_flavor(job.model.flavor));
   if (!job.model.hf_config && job.model.flavor.starts_with("debugmodel"))
     shape.vocab = std::max(shape.vocab, tokenizer_vocab);
   const config::Model& m = job.model;
@@ -35,12 +37,6 @@ void check_vocabulary(std::int64_t tokenizer_vocab, const std::string& model,
   require(tokenizer_vocab <= model_vocab, ExitCode::data,
           "the tokenizer has {} tokens, {} only {}; use the model's own tokenizer", tokenizer_vocab,
           model, model_vocab);
-}
-
-std::string shape_flavor(const std::string& flavor) {
-  for (const std::string_view suffix : {"_flex_attn", "_varlen_attn", "_flex", "_varlen"})
-    if (flavor.ends_with(suffix)) return flavor.substr(0, flavor.size() - suffix.size());
-  return flavor;
 }
 
 }  // namespace tessera::plan

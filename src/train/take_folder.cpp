@@ -4,8 +4,8 @@
 #include "tessera/base/error.hpp"
 #include "tessera/checkpoint/inspect.hpp"
 #include "tessera/comm/agreement.hpp"
+#include "tessera/config/flavor.hpp"
 #include "tessera/config/recorded.hpp"
-#include "tessera/plan/model_shape.hpp"
 
 namespace tessera::train {
 namespace {
@@ -23,7 +23,7 @@ void require_same_model(const plan::JobPlan& plan) {
     return;  // damaged: loading says so, and takes an older one
   }
   const std::string name = config::recorded_text(toml, "model.name"),
-                    flavor = plan::shape_flavor(config::recorded_text(toml, "model.flavor"));
+                    flavor = config::shape_flavor(config::recorded_text(toml, "model.flavor"));
   if (config::recorded(toml, "model.hf_config") || name.empty()) return;
   require(name == plan.model.name && flavor == plan.model.flavor, ExitCode::usage,
           "{} holds checkpoints of another model: {} {}, and this job trains {} {}; choose another "

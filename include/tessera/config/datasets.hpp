@@ -35,8 +35,9 @@ inline constexpr std::array kDatasets{
 
 inline constexpr std::string_view kDatasetHelp =
     "Kind of data in dataset_path: text (plain or JSONL), tokens (`tessera data prepare`), replay "
-    "(a safetensors file of batches); TorchTitan's c4 names mean text; c4_test without a path is a "
-    "text that comes with Tessera";
+    "(a safetensors file of batches); TorchTitan's c4 names mean text; of a folder with files of "
+    "both, c4 takes c4-train.* and c4_validation takes c4-validation.*; c4_test without a path is "
+    "a text that comes with Tessera";
 
 /// The row of that name. The key's check has let no other name pass.
 const Dataset& dataset_of(std::string_view name);

@@ -38,8 +38,4 @@ struct BatchPlan {
   static BatchPlan of_validation(const config::JobConfig& job, const mesh::Layout& layout);
 };
 
-/// training.document_mask, or a flavor of TorchTitan's whose attention is block_causal
-/// ("debugmodel_flex_attn").
-bool masks_documents(const config::JobConfig& job);
-
 }  // namespace tessera::plan

@@ -18,7 +18,4 @@ model::DecoderShape decoder_shape_of(const config::JobConfig& job, std::int64_t 
 void check_vocabulary(std::int64_t tokenizer_vocab, const std::string& model,
                       std::int64_t model_vocab);
 
-/// The flavor without the name of an attention: "debugmodel" of "debugmodel_flex_attn".
-std::string shape_flavor(const std::string& flavor);
-
 }  // namespace tessera::plan

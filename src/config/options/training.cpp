@@ -47,8 +47,7 @@ OptionList training_proper() {
              "Keep parameters, gradients and optimizer state in host memory"),
       OPTION(training.document_mask,
              "Tokens attend only within their own document (TorchTitan's block_causal); flavors in "
-             "_flex and _varlen "
-             "always do so")
+             "_flex and _varlen, and deepseek_v3's 16B, 236B and 671B, do so unless this is false")
           .is_ours(),
       OPTION(training.document_end_id,
              "Id of the token that ends a document; none = read the documents from the index of "

@@ -61,6 +61,21 @@ TEST(Datasets, TheSampleTextTakesTheTokenizerThatIsNamed) {
   EXPECT_THAT(r.warnings, IsEmpty());
 }
 
+TEST(Datasets, PartsOfC4AreToldApart) {
+  TemporaryFolder folder;
+  fs::create_directory(folder / "en");
+  for (const char* name : {"c4-train.00000-of-00002.json.gz", "c4-validation.00000-of-00001.json"})
+    folder.file(std::string("en/") + name, "text\n");
+  const auto path_of = [&](const std::string& dataset, const fs::path& place) {
+    return *resolve({"--training.dataset", dataset, "--data", place.string()})
+                .job.training.dataset_path;
+  };
+  const std::string en = (folder / "en").string();
+  EXPECT_EQ(path_of("c4", folder.path()), en + "/c4-train.*");
+  EXPECT_EQ(path_of("c4_validation", folder / "en"), en + "/c4-validation.*");
+  EXPECT_EQ(path_of("text", folder / "en"), en);
+}
+
 TEST(Datasets, TheSampleTextIsReadOnlyWhereItIsNamed) {
   EXPECT_FALSE(resolve({}).job.training.dataset_path);
   EXPECT_FALSE(resolve({"--validation.enable"}).job.validation.dataset_path);

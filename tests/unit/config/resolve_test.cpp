@@ -165,6 +165,30 @@ TEST(Resolve, DerivesWhatOneKeyGivesToAnother) {
   EXPECT_EQ(r.job.model.hf_assets_path, "tok");
 }
 
+/// As TorchTitan's attention of these flavors.
+TEST(Resolve, MasksDocumentsAsTheFlavorDoes) {
+  const auto masks = [](const Strings& flags) { return resolve(flags).job.training.document_mask; };
+  const Strings deepseek{"--model.name", "deepseek_v3", "--model.flavor", "16B"};
+  EXPECT_FALSE(masks({"--model.flavor", "8B"}));
+  EXPECT_TRUE(masks({"--model.flavor", "8B_flex"}));
+  EXPECT_TRUE(masks({"--model.flavor", "debugmodel_varlen_attn"}));
+  EXPECT_TRUE(masks(deepseek));
+  EXPECT_FALSE(masks({"--model.name", "deepseek_v3", "--model.flavor", "debugmodel"}));
+  EXPECT_EQ(resolve(deepseek).origin("training.document_mask"), "model.flavor");
+  EXPECT_FALSE(masks({"--model.name", "deepseek_v3", "--model.flavor", "16B",
+                      "--training.document_mask", "false"}));
+}
+
+TEST(Resolve, WarnsOfAnExportTypeThatNothingNeeds) {
+  const auto warnings = [](const Strings& flags) { return resolve(flags).warnings; };
+  const auto unused = Contains(HasSubstr("checkpoint.export_dtype"));
+  EXPECT_THAT(warnings({"--checkpoint.export_dtype", "bfloat16"}), unused);
+  EXPECT_THAT(warnings({"--checkpoint.export_dtype", "float32"}), Not(unused));
+  EXPECT_THAT(
+      warnings({"--checkpoint.export_dtype", "bfloat16", "--checkpoint.last_save_model_only"}),
+      Not(unused));
+}
+
 TEST(Resolve, WarnsOfMomentsThatFloat64Overrules) {
   const Resolved r =
       resolve({"--training.dtype", "float64", "--optimizer.moments_dtype", "bfloat16"});

@@ -60,12 +60,11 @@ TEST(BatchPlan, PinsWhatTheLoadersSay) {
   EXPECT_TRUE(BatchPlan::of_validation(pinned, layout).pinned);
 }
 
-TEST(BatchPlan, DocumentsAreMaskedByKeyOrFlavor) {
+TEST(BatchPlan, DocumentsAreMaskedByKey) {
   const mesh::Layout layout = mesh::Layout::resolve({1, 1, 1, 1, 1}, 1);
   config::JobConfig packed = job(1, -1);
   EXPECT_FALSE(BatchPlan::make(packed, layout).documents);
-  packed.model.flavor = "debugmodel_flex_attn";
-  EXPECT_EQ(shape_flavor(packed.model.flavor), "debugmodel");
+  packed.training.document_mask = true;
   EXPECT_TRUE(BatchPlan::make(packed, layout).documents);
 }
 
