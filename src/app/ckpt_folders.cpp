@@ -5,6 +5,9 @@
 #include <iostream>
 
 #include "tessera/base/error.hpp"
+#include "tessera/base/text_file.hpp"
+#include "tessera/config/job_config.hpp"
+#include "tessera/config/recorded.hpp"
 
 namespace tessera::app {
 namespace {
@@ -18,10 +21,17 @@ bool is_step(const fs::path& folder) {
           checkpoint::list_steps(folder).empty());
 }
 
+/// checkpoint.folder of the run in this folder, if it is one.
+fs::path folder_in_run(const fs::path& run) {
+  const std::string named =
+      config::recorded_text(read_text(run / "config.toml").value_or(""), "checkpoint.folder");
+  return named.empty() ? config::JobConfig().checkpoint.folder : named;
+}
+
 }  // namespace
 
 fs::path checkpoint_folder_of(const std::string& argument) {
-  for (const fs::path& folder : {fs::path(argument), fs::path(argument) / "checkpoint"})
+  for (const fs::path& folder : {fs::path(argument), argument / folder_in_run(argument)})
     if (fs::is_directory(folder) && !checkpoint::list_steps(folder).empty()) return folder;
   fail(ExitCode::checkpoint,
        "no checkpoint in {} (no step-00000000 folder and no manifest.json); give a run's folder, "

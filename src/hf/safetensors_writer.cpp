@@ -33,7 +33,7 @@ void SafetensorsWriter::Impl::place(std::vector<TensorInfo> tensors,
     TESSERA_EXPECT(is_new, "tensor \"{}\" is given twice", entries[i].entry.name);
   }
   written = std::make_unique<std::atomic<std::int64_t>[]>(entries.size());
-  file.emplace(path, ExitCode::data);
+  file.emplace(path, ExitCode::environment);
   file->file().write(header.data(), header.size(), 0);
   file->file().resize(entries.empty() ? static_cast<std::int64_t>(header.size())
                                       : entries.back().begin + entries.back().bytes);

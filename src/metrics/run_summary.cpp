@@ -37,7 +37,7 @@ void RunSummary::step(const StepRecord& record) {
   skipped_ = static_cast<std::int64_t>(extra_of(record, "skipped_steps"));
 }
 
-std::string RunSummary::text(const std::filesystem::path& folder, bool checkpoints,
+std::string RunSummary::text(const std::filesystem::path& folder, Kept kept,
                              const std::string& times) const {
   std::string text = heading() + "\n" + figures();
   if (steps_ > 0) text += times;
@@ -46,7 +46,7 @@ std::string RunSummary::text(const std::filesystem::path& folder, bool checkpoin
        {std::pair{"loss curve", "loss.svg"}, std::pair{"report", "index.html"}})
     if (std::filesystem::exists(folder / file, ignored))
       text += summary_row(name, (folder / file).string());
-  return text + "next:\n" + next_commands(shell_word(folder.string()), checkpoints);
+  return text + "next:\n" + next_commands(shell_word(folder.string()), kept);
 }
 
 std::int64_t RunSummary::steps_done() const { return std::max(first_step_ - 1, last_step_); }
@@ -85,16 +85,19 @@ std::string RunSummary::figures() const {
   return text;
 }
 
-std::string RunSummary::next_commands(const std::string& folder, bool checkpoints) const {
-  const auto steps = fmt::format("--training.steps {}", 2 * steps_done());
-  if (!checkpoints)
-    return summary_row("keep weights", "the same command with --checkpoint.enable") +
-           summary_row("train longer", "the same command with " + steps) +
+std::string RunSummary::next_commands(const std::string& folder, Kept kept) const {
+  const std::string longer = summary_row(
+      "train longer", fmt::format("the same command with --training.steps {}", 2 * steps_done()));
+  if (kept == Kept::nothing || kept == Kept::only_loaded)
+    return summary_row("keep weights", kept == Kept::nothing
+                                           ? "the same command with --checkpoint.enable"
+                                           : "the same command without --checkpoint.load_only") +
+           longer +
            summary_row("see settings", fmt::format("tessera config show {}/config.toml", folder));
   return summary_row("generate text",
                      fmt::format("tessera generate {} --prompt 'Once upon a time'", folder)) +
          summary_row("export weights", fmt::format("tessera ckpt export {} --to DIR", folder)) +
-         summary_row("train longer", "the same command with " + steps);
+         (kept == Kept::state ? longer : "");
 }
 
 }  // namespace tessera::metrics

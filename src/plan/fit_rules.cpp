@@ -107,8 +107,7 @@ void FitRules::sequence() {
       p.disable_sequence_parallel ? 1 : degree(Axis::tp, p.tensor_parallel_degree);
   const std::int64_t cp = degree(Axis::cp, p.context_parallel_degree);
   const int chunks = p.context_parallel_load_balancer ? 2 : 1;  // of each context-parallel rank
-  const std::int64_t parts = tp * (cp > 1 ? chunks * cp : 1);
-  const std::int64_t seq = job_.training.seq_len;
+  const std::int64_t parts = tp * (cp > 1 ? chunks * cp : 1), seq = job_.training.seq_len;
   if (seq % parts != 0)
     wrong(
         {kSeq, kTp, kCp, kBalancer, kNoSequenceParallel},

@@ -29,6 +29,7 @@ class KeyRules : public Rules {
     learning_rate();
     saves();
     profiling();
+    unused();
     converters();
     of_model();
   }
@@ -235,6 +236,32 @@ class KeyRules : public Rules {
             "create_seed_checkpoint saves step 0, and a branch (initial_load_model_only = false, "
             "{}) continues at a later one",
             at("checkpoint.initial_load_model_only"));
+  }
+
+  /// Settings that have no effect without another one.
+  void unused() {
+    const config::Checkpoint& c = job_.checkpoint;
+    const config::Optimizer& o = job_.optimizer;
+    const auto warn = [&](bool applies, const char* key, const char* without) {
+      if (applies && reading_.understood({key}))
+        reading_.resolved.warnings.push_back(
+            fmt::format("{} ({}) has no effect: {}", key, at(key), without));
+    };
+    const char* disabled = "checkpoint.enable is false";
+    warn(!c.enable && c.load_step >= 0, "checkpoint.load_step", disabled);
+    warn(!c.enable && c.load_only, "checkpoint.load_only", disabled);
+    warn(!c.enable && c.last_save_in_hf, "checkpoint.last_save_in_hf", disabled);
+    warn(!c.enable && o.on_nonfinite == "rewind", "optimizer.on_nonfinite",
+         "checkpoint.enable is false, and there is nothing to rewind to");
+    warn(o.spike_zscore == 0 && o.on_spike == "rewind", "optimizer.on_spike",
+         "optimizer.spike_zscore is 0");
+    warn(job_.training.document_end_id && !job_.training.document_mask, "training.document_end_id",
+         "training.document_mask is false");
+    const config::Profiling& p = job_.profiling;
+    warn(p.enable_profiling && p.profile_freq > job_.training.steps, "profiling.enable_profiling",
+         "profiling.profile_freq is more than training.steps");
+    warn(p.enable_memory_snapshot && p.profile_freq > job_.training.steps,
+         "profiling.enable_memory_snapshot", "profiling.profile_freq is more than training.steps");
   }
 
   void profiling() {

@@ -203,9 +203,11 @@ LoadPlan load_plan(const config::Resolved& resolved, const model::ModelSpec& mod
   plan.own = LoadChoice::of_own(c, model);
   plan.initial = LoadChoice::of(c, model);
   plan.initial.saves = false;
+  const auto named = [&](const char* key) { return resolved.origin(key) == "command line"; };
+  if (named("checkpoint.load_step")) plan.named_step = c.load_step;
   if (c.initial_load_path)
     plan.from = {*c.initial_load_path, c.initial_load_in_hf, !c.initial_load_model_only,
-                 resolved.origin("checkpoint.initial_load_path") == "command line"};
+                 named("checkpoint.initial_load_path")};
   return plan;
 }
 

@@ -6,6 +6,7 @@
 #include "tessera/base/log.hpp"
 #include "tessera/comm/agreement.hpp"
 #include "tessera/comm/rank_record.hpp"
+#include "tessera/hf/folder.hpp"
 #include "tessera/inputs/hf_conversion.hpp"
 #include "tessera/metrics/human.hpp"
 #include "tessera/metrics/meter.hpp"
@@ -56,14 +57,24 @@ void JobSaves::save(std::int64_t step) {
 void JobSaves::save_last(std::int64_t step) {
   const auto result = save_model_only(saver_, trainer_, plan_, plan_.load.checkpoints, step);
   note(result);
-  if (!plan_.save.last_in_hf) return;
+  if (plan_.save.last_in_hf) export_last(step);
+}
+
+void JobSaves::export_last(std::int64_t step) {
   const std::filesystem::path folder = plan_.load.checkpoints / fmt::format("hf-{:08d}", step);
-  comm::on_rank_zero(control_, [&] {
-    inputs::export_hf(result.folder, folder,
+  const std::string written = comm::on_rank_zero(control_, [&] {
+    if (hf::holds_weights(folder)) return std::string();
+    inputs::export_hf(plan_.load.checkpoints / fmt::format("step-{:08d}", step), folder,
                       {.dtype = plan_.save.export_dtype, .replace = true, .tokenizer = {}});
-    return std::string();
+    return folder.string();
   });
-  reporter_.note(fmt::format("Hugging Face weights {}", folder.string()));
+  if (!written.empty()) reporter_.note(fmt::format("Hugging Face weights {}", written));
+}
+
+void JobSaves::complete(std::int64_t step) {
+  if (!plan_.save.enabled || !plan_.save.last_in_hf) return;
+  const comm::Watchdog::Patience patience(std::chrono::seconds(plan_.comm.save_timeout_seconds));
+  export_last(step);
 }
 
 void JobSaves::note(const std::optional<checkpoint::SaveResult>& result) {

@@ -30,9 +30,13 @@ class JobSaves {
   void poll() { note(saver_.poll()); }
   /// Waits until the save that is in progress is durable.
   void finish();
+  /// For a run that has done its last step before: makes up for what that lacks, the weights in
+  /// Hugging Face's format.
+  void complete(std::int64_t step);
 
  private:
   void save_last(std::int64_t step);
+  void export_last(std::int64_t step);
   void note(const std::optional<checkpoint::SaveResult>& result);
 
   const plan::JobPlan& plan_;

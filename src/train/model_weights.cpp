@@ -58,6 +58,8 @@ void load_initial_weights(const plan::LoadPlan& plan, const plan::LoadChoice& ch
 void load_newest_weights(const plan::LoadPlan& plan, const parallel::Holdings& holdings,
                          const model::ModelSpec& model, mesh::DeviceMesh& mesh) {
   const std::string own = comm::on_rank_zero(mesh.control(), [&] {
+    if (plan.named_step >= 0)
+      return (plan.checkpoints / fmt::format("step-{:08d}", plan.named_step)).string();
     const bool is_own =
         !plan.from || (!plan.from->named && !checkpoint::list_steps(plan.checkpoints).empty());
     return is_own ? plan.checkpoints.string() : std::string();

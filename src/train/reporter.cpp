@@ -56,6 +56,12 @@ metrics::Terminal terminal(bool color) {
   return metrics::terminal_of(STDOUT_FILENO, color);
 }
 
+metrics::Kept kept_by(const plan::JobPlan& plan) {
+  if (!plan.save.enabled)
+    return plan.load.resumes ? metrics::Kept::only_loaded : metrics::Kept::nothing;
+  return plan.save.last_model_only ? metrics::Kept::model : metrics::Kept::state;
+}
+
 std::vector<std::string> each_once(const std::vector<std::string>& hosts) {
   const std::set<std::string> once(hosts.begin(), hosts.end());
   return {once.begin(), once.end()};
@@ -106,7 +112,7 @@ void Reporter::open(comm::World& world, const std::vector<std::string>& command_
                         hosts,
                         command_line,
                         {{"mpi", comm::World::library_version()}, {"libtorch", TORCH_VERSION}}});
-  if (first_step_ == 1 || !start.own) set_metrics_aside(start.own);
+  if (first_step_ == 1 || !start.own || !plan_.load.own.saves) set_metrics_aside(start.own);
   if (first_step_ <= plan_.run.steps) metrics::forget_prediction(folder_->path());
   sink_ = std::make_unique<metrics::JsonlSink>(folder_->metrics_file(), first_step_ - 1);
   console_ = std::make_unique<metrics::Console>(std::cout, terminal(plan_.run.metrics.color),
@@ -118,9 +124,10 @@ void Reporter::set_metrics_aside(bool resumed) const {
   if (aside.empty()) return;
   log::info("starting from step {}, because {}; the metrics of the last run are kept in {}",
             first_step_,
-            !plan_.load.resumes ? "checkpoint.enable is false"
-            : resumed           ? "its checkpoint is of step 0"
-                                : "this run has no checkpoint",
+            !plan_.load.resumes     ? "checkpoint.enable is false"
+            : !plan_.load.own.saves ? "checkpoint.load_only saves nothing"
+            : resumed               ? "its checkpoint is of step 0"
+                                    : "this run has no checkpoint",
             aside.string());
 }
 
@@ -257,7 +264,7 @@ void Reporter::finish(bool complete, const planner::RunAdvice& advice) {
                             metrics::time_notes(times, plan_.run.time_hints) + times_.late_rank() +
                             prediction(measured_figures(meter_, times, memory), advice);
   write_run_pictures(*folder_, trainer_);
-  std::cout << (complete ? summary_.text(folder_->path(), plan_.save.enabled, where) : where)
+  std::cout << (complete ? summary_.text(folder_->path(), kept_by(plan_), where) : where)
             << std::flush;
 }
 

@@ -176,7 +176,7 @@ ExitCode train(RunContext& run, Trainer& trainer, const planner::RunAdvice& advi
     loop.reset();
     reporter.tell_memory();
     run.watchdog.reset();
-    reporter.finish(code == ExitCode::done, advice);
+    reporter.finish(code == ExitCode::done && !run.plan.save.seed_only, advice);
     return code;
   });
 }

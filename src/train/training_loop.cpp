@@ -46,6 +46,7 @@ TrainingLoop::TrainingLoop(RunContext& run, Trainer& trainer, SaveAndStop& polic
 }
 
 ExitCode TrainingLoop::run() {
+  if (trainer_.state().step >= plan_.run.steps) saves_.complete(trainer_.state().step);
   while (trainer_.state().step < plan_.run.steps) {
     const std::int64_t step = trainer_.state().step + 1;
     const double began = metrics::monotonic_seconds();

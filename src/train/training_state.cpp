@@ -40,7 +40,7 @@ checkpoint::SaveOptions save_options(Trainer& trainer, const plan::JobPlan& plan
   options.folder = folder;
   options.coord_name = trainer.mesh().layout().coord_name(trainer.mesh().rank());
   options.mesh = trainer.mesh().layout().to_string();
-  options.config_toml = plan.run.toml;
+  options.config_toml = plan.run.absolute_toml;
   options.files = layout_of(plan.save.files);
   options.keep_latest_k = plan.save.keep_latest_k;
   options.keep_every = plan.save.keep_every;
@@ -100,7 +100,7 @@ void require_same_data(const Trainer& trainer, const checkpoint::CheckpointReade
   const std::string then = text_of(state, "data"), now = trainer.source().identity();
   if (then.empty() || now.empty() || then == now) return;
   const std::string what =
-      config::differences(opened.config_toml(), trainer.plan().run.toml,
+      config::differences(opened.config_toml(), trainer.plan().run.absolute_toml,
                           {"training.seq_len", "training.dataset", "training.dataset_path",
                            "training.mixture", "validation.split", "debug.seed"});
   fail(ExitCode::usage,

@@ -43,6 +43,12 @@ cp -r "$work/base" "$work/branch"
 check "beside newer checkpoints" "$(run branch "${saving[@]}" --checkpoint.load_step 4)" 2
 says "it is refused" branch "step-00000008 is newer than checkpoint.load_step = 4, and this run would mix its checkpoints"
 check "unless nothing is saved" "$(run branch "${saving[@]}" --checkpoint.load_step 4 --checkpoint.load_only)" 0
+says "which keeps the metrics, too" branch "starting from step 5, because checkpoint.load_only saves nothing; the metrics of the last run are kept in $work/branch/metrics.1.jsonl"
+says "and knows what would save" branch "the same command without --checkpoint.load_only"
+with_step() { "$tessera" generate "$work/branch" --checkpoint.load_step "$1" --prompt-ids 1,2,3 --max-new-tokens 4 --print-ids >"$work/with_step.log" 2>&1; echo $?; }
+check "generate takes a step that is named" "$(with_step 4)" 0
+check "or says that it is not there" "$(with_step 5)" 5
+says "and which" with_step "step-00000005"
 mv "$work/branch/checkpoint/step-00000008" "$work/branch/kept"
 check "when they are away" "$(run branch "${saving[@]}" --checkpoint.load_step 4 --optimizer.lr 1e-5)" 0
 says "it starts there" branch "resumed after step 4"

@@ -11,6 +11,14 @@
 
 namespace tessera::metrics {
 
+/// What a run leaves behind.
+enum class Kept : std::uint8_t {
+  nothing,
+  only_loaded,  ///< nothing, because of checkpoint.load_only
+  model,        ///< the last checkpoint has only the model
+  state,        ///< all that is needed to train on
+};
+
 /// Fed once a step with what metrics.jsonl has of it.
 class RunSummary {
  public:
@@ -23,16 +31,15 @@ class RunSummary {
 
   /// Lines, each with its end: "training is complete (30 of 30 steps)" or that the run has more
   /// steps, loss, speed, `times` if a step was done, files of the run's folder that are there, and
-  /// commands to try next. `checkpoints`: the run saves them. `times`: whole lines that say where
-  /// the time went.
-  std::string text(const std::filesystem::path& folder, bool checkpoints,
+  /// commands to try next. `times`: whole lines that say where the time went.
+  std::string text(const std::filesystem::path& folder, Kept kept,
                    const std::string& times = "") const;
 
  private:
   std::int64_t steps_done() const;  ///< of the run, when this attempt ends
   std::string heading() const;
   std::string figures() const;
-  std::string next_commands(const std::string& folder, bool checkpoints) const;
+  std::string next_commands(const std::string& folder, Kept kept) const;
 
   std::int64_t first_step_, last_step_;
   double first_loss_ = std::numeric_limits<double>::quiet_NaN(), loss_ = first_loss_;

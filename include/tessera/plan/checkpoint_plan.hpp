@@ -62,6 +62,7 @@ struct LoadPlan {
   LoadChoice own;                     ///< of them
   std::optional<InitialState> from;   ///< where none is there
   LoadChoice initial;                 ///< of `from`
+  std::int64_t named_step = -1;       ///< load_step on the command line
 };
 
 /// How many files a checkpoint has.

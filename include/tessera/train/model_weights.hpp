@@ -29,8 +29,8 @@ void load_initial_weights(const plan::LoadPlan& plan, const plan::LoadChoice& ch
                           const parallel::Holdings& holdings, const model::ModelSpec& model,
                           mesh::DeviceMesh& mesh);
 
-/// The same of a job that does not train: from the newest of its own checkpoints. From
-/// LoadPlan::from if it has none, or if the command line names that.
+/// The same of a job that does not train: from the newest of its own checkpoints, or the step that
+/// the command line names. From LoadPlan::from if it has none, or if the command line names that.
 void load_newest_weights(const plan::LoadPlan& plan, const parallel::Holdings& holdings,
                          const model::ModelSpec& model, mesh::DeviceMesh& mesh);
 

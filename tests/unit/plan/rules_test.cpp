@@ -144,12 +144,36 @@ TEST(Rules, MicrobatchStepsDivideTheBatch) {
               HasSubstr("is not a multiple of pipeline_parallel_microbatch_steps 5"));
 }
 
+std::string warnings(const config::Strings& flags) {
+  config::Reading job = config::read_job(flags);
+  Planner().plan(job, 0, 0);
+  return fmt::format("{}", fmt::join(job.resolved.warnings, "\n"));
+}
+
+TEST(Rules, WarnOfSettingsThatLackAnother) {
+  const std::vector<std::pair<config::Strings, std::string>> settings{
+      {{"--checkpoint.load_step", "3"}, "checkpoint.enable"},
+      {{"--checkpoint.load_only"}, "checkpoint.enable"},
+      {{"--checkpoint.last_save_in_hf"}, "checkpoint.enable"},
+      {{"--optimizer.on_nonfinite", "rewind"}, "checkpoint.enable"},
+      {{"--optimizer.on_spike", "rewind"}, "optimizer.spike_zscore"},
+      {{"--training.document_end_id", "1"}, "training.document_mask"},
+      {{"--profiling.enable_profiling", "--profiling.profile_freq", "20000"},
+       "profiling.profile_freq"},
+      {{"--profiling.enable_memory_snapshot", "--profiling.profile_freq", "20000"},
+       "profiling.profile_freq"}};
+  for (const auto& [flags, lacks] : settings) {
+    config::Strings words{"--data", "x"};
+    words.insert(words.end(), flags.begin(), flags.end());
+    EXPECT_THAT(warnings(words),
+                testing::AllOf(testing::StartsWith(flags.front().substr(2)), HasSubstr(lacks)));
+  }
+  EXPECT_EQ(warnings({"--data", "x", "--checkpoint.enable", "--checkpoint.load_step", "3",
+                      "--optimizer.on_nonfinite", "rewind"}),
+            "");
+}
+
 TEST(Rules, WarnOfLearningRatesThatAreCut) {
-  const auto warnings = [](const config::Strings& flags) {
-    config::Reading job = config::read_job(flags);
-    Planner().plan(job, 0, 0);
-    return fmt::format("{}", fmt::join(job.resolved.warnings, "\n"));
-  };
   EXPECT_EQ(warnings({"--data", "x", "--lr_scheduler.decay_ratio", "0.5"}), "");
   EXPECT_THAT(warnings({"--data", "x", "--training.steps", "100", "--lr_scheduler.warmup_steps",
                         "60", "--lr_scheduler.decay_ratio", "0.5"}),
