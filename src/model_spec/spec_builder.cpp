@@ -8,6 +8,7 @@ namespace tessera::model {
 ModelSpec SpecBuilder::build() {
   const LatentAttention* latent = shape_.latent ? &*shape_.latent : nullptr;
   model_.name = shape_.name;
+  model_.properties = properties_of(shape_);
   model_.dimensions = {shape_.dim,    shape_.layers, shape_.heads, shape_.kv_heads, shape_.head_dim,
                        shape_.hidden, shape_.vocab,  shape_.tied,  shape_.head_dim};
   if (latent) {

@@ -4,15 +4,36 @@
 #include <optional>
 
 #include "load_options.hpp"
+#include "recorded_model.hpp"
 #include "tensor_views.hpp"
 #include "tessera/base/error.hpp"
 #include "tessera/checkpoint/checkpoint_reader.hpp"
 #include "tessera/checkpoint/inspect.hpp"
 #include "tessera/comm/agreement.hpp"
+#include "tessera/hf/config.hpp"
 #include "tessera/hf/folder.hpp"
 #include "tessera/hf/model_weights.hpp"
 
 namespace tessera::train {
+
+namespace {
+
+/// From the config.json of Hugging Face's weights. "" if there is none that Tessera can read.
+std::string described_differences(const model::ModelSpec& model,
+                                  const std::filesystem::path& path) {
+  std::error_code ignored;
+  const std::filesystem::path folder =
+      std::filesystem::is_directory(path, ignored) ? path : path.parent_path();
+  if (!std::filesystem::exists(folder / "config.json", ignored)) return "";
+  try {
+    return model::differences(model.properties,
+                              model::properties_of(hf::read_config(folder / "config.json")));
+  } catch (const Error&) {
+    return "";
+  }
+}
+
+}  // namespace
 
 void load_model(const parallel::Holdings& holdings, const model::ModelSpec& model,
                 mesh::DeviceMesh& mesh, const std::filesystem::path& folder,
@@ -26,6 +47,8 @@ void load_model(const parallel::Holdings& holdings, const model::ModelSpec& mode
           hf::holds_weights(folder)
               ? " of Tessera but Hugging Face weights; add --checkpoint.initial_load_in_hf"
               : "");
+  if (mesh.rank() == mesh::Rank(0))
+    warn_of_other_model(opened->folder().string(), model_differences(model, opened->extra()));
   views.write_back();
 }
 
@@ -38,8 +61,10 @@ void load_hf_model(const parallel::Holdings& holdings, const model::ModelSpec& m
     files.emplace(path);
     weights.emplace(*files, model, hf::Names::hugging_face);
   });
-  if (mesh.rank() == mesh::Rank(0) && choice.mismatch != plan::Mismatch::ignore)
-    weights->warn_of_unused();
+  if (mesh.rank() == mesh::Rank(0)) {
+    if (choice.mismatch != plan::Mismatch::ignore) weights->warn_of_unused();
+    warn_of_other_model(path.string(), described_differences(model, path));
+  }
   TensorViews views = model_views(ViewUse::loading, holdings, model, mesh);
   checkpoint::load(mesh.control(), *weights, views.views(), load_options(choice, model));
   views.write_back();

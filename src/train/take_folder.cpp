@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "take_folder.hpp"
 
+#include "recorded_model.hpp"
 #include "tessera/base/error.hpp"
 #include "tessera/checkpoint/inspect.hpp"
 #include "tessera/comm/agreement.hpp"
@@ -10,26 +11,38 @@
 namespace tessera::train {
 namespace {
 
-/// Reported before the model is built: what differs in its tensors would only be found then.
-void require_same_model(const plan::JobPlan& plan) {
-  if (!plan.load.resumes || plan.model.from_file || !plan.load.initial.left_out().empty()) return;
-  const std::filesystem::path& folder = plan.load.checkpoints;
-  const auto steps = checkpoint::list_steps(folder);
-  if (steps.empty()) return;
-  std::string toml;
-  try {
-    toml = checkpoint::summarize(steps.back().path).config_toml;
-  } catch (const Error&) {
-    return;  // damaged: loading says so, and takes an older one
-  }
+void require_same_name(const plan::ModelPlan& model, const std::filesystem::path& folder,
+                       const std::string& toml) {
   const std::string name = config::recorded_text(toml, "model.name"),
                     flavor = config::shape_flavor(config::recorded_text(toml, "model.flavor"));
   if (config::recorded(toml, "model.hf_config") || name.empty()) return;
-  require(name == plan.model.name && flavor == plan.model.flavor, ExitCode::usage,
+  require(name == model.name && flavor == model.flavor, ExitCode::usage,
           "{} holds checkpoints of another model: {} {}, and this job trains {} {}; choose another "
           "job.dump_folder, or "
           "train that model",
-          folder.string(), name, flavor, plan.model.name, plan.model.flavor);
+          folder.string(), name, flavor, model.name, model.flavor);
+}
+
+/// Reported before the model is built: what differs in its tensors would only be found then, and
+/// what does not show in them never.
+void require_same_model(const plan::JobPlan& plan) {
+  if (!plan.load.resumes) return;
+  const std::filesystem::path& folder = plan.load.checkpoints;
+  const auto steps = checkpoint::list_steps(folder);
+  if (steps.empty()) return;
+  checkpoint::Summary newest;
+  try {
+    newest = checkpoint::summarize(steps.back().path);
+  } catch (const Error&) {
+    return;  // damaged: loading says so, and takes an older one
+  }
+  if (!plan.model.from_file && plan.load.initial.left_out().empty())
+    require_same_name(plan.model, folder, newest.config_toml);
+  const std::string changed = model_differences(*plan.model.spec, newest.extra);
+  require(changed.empty(), ExitCode::usage,
+          "{} holds checkpoints of another model ({}); choose another job.dump_folder. To start "
+          "from its weights there, set checkpoint.initial_load_path",
+          folder.string(), changed);
 }
 
 }  // namespace

@@ -4,6 +4,7 @@
 #include <nlohmann/json.hpp>
 
 #include "load_options.hpp"
+#include "recorded_model.hpp"
 #include "schedule_change.hpp"
 #include "tensor_views.hpp"
 #include "tessera/base/error.hpp"
@@ -55,6 +56,7 @@ checkpoint::State state_of(Trainer& trainer, const plan::JobPlan& plan, const Tr
                        {"skipped_steps", state.skipped_steps},
                        {"schedule_start", state.schedule_start},
                        {"seed", plan.run.seed},
+                       {kModelKey, trainer.model().properties},
                        {"data", trainer.source().identity()},
                        {"load_step", choice.step},
                        {"left_out", choice.left_out()}};
@@ -181,7 +183,8 @@ checkpoint::SaveResult save_model_only(checkpoint::Saver& saver, Trainer& traine
   const at::ScalarType type = parallel::scalar_type_of(plan.save.export_dtype);
   const TensorViews views = model_views(ViewUse::saving, trainer.stages().holdings(),
                                         trainer.model(), trainer.mesh(), type);
-  const json state = {{"step", step}, {"model_only", true}};
+  const json state = {
+      {"step", step}, {"model_only", true}, {kModelKey, trainer.model().properties}};
   return saver.save(save_options(trainer, plan, folder), {step, json_text(state)}, views.views());
 }
 
@@ -224,6 +227,9 @@ std::optional<LoadedState> load_branch(Trainer& trainer, std::int64_t latest_ste
       load_options(plan.initial, trainer.model()), {latest_step, require_training_state});
   if (!opened) return std::nullopt;
   views.write_back();
+  if (trainer.mesh().rank() == mesh::Rank(0))
+    warn_of_other_model(opened->folder().string(),
+                        model_differences(trainer.model(), opened->extra()));
   return take_state(trainer, *opened, plan.initial, false);
 }
 

@@ -98,6 +98,16 @@ says "says what it lacks" idle "continues the run of initial_load_path, which is
 check "a seed that continues" "$(run idle "${branch[@]}" --checkpoint.create_seed_checkpoint)" 2
 says "is refused" idle "create_seed_checkpoint saves step 0, and a branch"
 
+# Another model whose tensors have the same shapes.
+sed -i 's/"rope_theta": 500000.0/"rope_theta": 10000.0/' "$work/config.json"
+check "a resume with another model" "$(run twin "${branch[@]}")" 2
+says "is refused" twin "$work/twin/checkpoint holds checkpoints of another model (rope_theta is 10000, was 500000); choose another job.dump_folder"
+check "its weights may start one" "$(run stretched --checkpoint.initial_load_path "$base")" 0
+says "which is told" stretched "the weights in $base are those of another model: rope_theta is 10000, was 500000"
+check "all of its state, too" "$(run stretched2 "${branch[@]}")" 0
+says "and that is told" stretched2 "are those of another model: rope_theta is 10000, was 500000"
+llama 2 >"$work/config.json"
+
 # Three layers where two are stored.
 llama 3 >"$work/config.json"
 check "another model" "$(run deep --checkpoint.initial_load_path "$base")" 2
@@ -124,6 +134,11 @@ says "and says how to start" idle "Hugging Face weights, which have no training 
 check "a start from imported weights" "$(run imported --checkpoint.initial_load_path "$work/in/step-00000000")" 0
 check "and from the files themselves" "$(run direct --checkpoint.initial_load_path "$work/hf" --checkpoint.initial_load_in_hf)" 0
 check "are the same" "$(loss imported 8)" "$(loss direct 8)"
+check "in silence, where they are of this model" "$(grep -c 'another model' "$work/direct.log")" 0
+sed -i 's/"num_attention_heads": 4, "num_key_value_heads": 2, "head_dim": 16/"num_attention_heads": 8, "num_key_value_heads": 4, "head_dim": 8/' "$work/config.json"
+check "a model with other heads of the same shape" "$(run heads --checkpoint.initial_load_path "$work/hf" --checkpoint.initial_load_in_hf)" 0
+says "is told of them" heads "num_attention_heads is 8, was 4, num_key_value_heads is 4, was 2"
+llama 2 >"$work/config.json"
 check "and from those beside the tokenizer" "$(run beside --checkpoint.initial_load_in_hf --model.hf_assets_path "$work/hf")" 0
 check "are these, too" "$(loss beside 8)" "$(loss direct 8)"
 check "and lower than a fresh one" "$(awk -v a="$(loss imported 1)" -v b="$(loss base 8)" 'BEGIN { print (a < b + 0.2) }')" 1

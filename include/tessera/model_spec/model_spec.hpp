@@ -11,6 +11,7 @@
 #include "tessera/model_spec/cell_spec.hpp"
 #include "tessera/model_spec/decoder_shape.hpp"
 #include "tessera/model_spec/param_spec.hpp"
+#include "tessera/model_spec/properties.hpp"
 
 namespace tessera::model {
 
@@ -65,6 +66,7 @@ struct ModelSpec {
   std::vector<BufferSpec> buffers;
   std::vector<MixtureSpec> mixtures;
   BalanceLoss balance;
+  Properties properties;
 
   std::int64_t parameter_count() const;
   /// Those that one token passes: of the experts, as many as it chooses.

@@ -1,0 +1,22 @@
+// SPDX-License-Identifier: Apache-2.0
+// What a model computes that the shapes of its tensors do not show.
+#pragma once
+
+#include <map>
+#include <string>
+
+#include "tessera/model_spec/decoder_shape.hpp"
+
+namespace tessera::model {
+
+/// Values as text, by Hugging Face's names: "rope_theta" -> "500000".
+using Properties = std::map<std::string, std::string>;
+
+/// Heads, rotary embedding, epsilon of the norms, window, and the choice of experts.
+Properties properties_of(const DecoderShape& shape);
+
+/// "rope_theta is 10000, was 500000": where two models differ; "" where they do not. What only one
+/// of them names does not count: other releases may name more.
+std::string differences(const Properties& now, const Properties& then);
+
+}  // namespace tessera::model

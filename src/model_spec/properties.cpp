@@ -1,0 +1,53 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "tessera/model_spec/properties.hpp"
+
+#include <fmt/format.h>
+
+namespace tessera::model {
+namespace {
+
+std::string text(const std::optional<RopeScaling>& scaling, const std::optional<Yarn>& yarn) {
+  if (scaling)
+    return fmt::format("llama3({}, {}, {}, {})", scaling->factor, scaling->low_freq_factor,
+                       scaling->high_freq_factor, scaling->original_max_position);
+  if (!yarn) return "none";
+  return fmt::format("yarn({}, {}, {}, {})", yarn->factor, yarn->beta_fast, yarn->beta_slow,
+                     yarn->original_max_position);
+}
+
+void add_routing(Properties& all, const RoutingRule& rule) {
+  all["num_experts_per_tok"] = fmt::format("{}", rule.top_k);
+  all["scoring_func"] = rule.score == ScoreFunction::softmax ? "softmax" : "sigmoid";
+  all["n_group"] = fmt::format("{}", rule.groups);
+  all["topk_group"] = fmt::format("{}", rule.kept_groups);
+  all["norm_topk_prob"] = fmt::format("{}", rule.normalise);
+  all["routed_scaling_factor"] = fmt::format("{}", rule.scale);
+}
+
+}  // namespace
+
+Properties properties_of(const DecoderShape& shape) {
+  Properties all{{"num_attention_heads", fmt::format("{}", shape.heads)},
+                 {"num_key_value_heads", fmt::format("{}", shape.kv_heads)},
+                 {"rms_norm_eps", fmt::format("{}", shape.norm_eps)},
+                 {"rope_theta", fmt::format("{}", shape.rope_theta)},
+                 {"rope_scaling", text(shape.rope_scaling, shape.yarn)},
+                 {"sliding_window", fmt::format("{}", shape.window)}};
+  if (shape.latent) all["qk_rope_head_dim"] = fmt::format("{}", shape.latent->rope_dim);
+  if (!shape.mixture) return all;
+  add_routing(all, shape.mixture->routing);
+  if (const auto& gate = shape.mixture->clamped)
+    all["swiglu_limit"] = fmt::format("{}", gate->limit);
+  return all;
+}
+
+std::string differences(const Properties& now, const Properties& then) {
+  std::string found;
+  for (const auto& [name, value] : now)
+    if (const auto before = then.find(name); before != then.end() && before->second != value)
+      found +=
+          fmt::format("{}{} is {}, was {}", found.empty() ? "" : ", ", name, value, before->second);
+  return found;
+}
+
+}  // namespace tessera::model

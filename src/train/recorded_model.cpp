@@ -1,0 +1,25 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "recorded_model.hpp"
+
+#include <nlohmann/json.hpp>
+
+#include "tessera/base/json.hpp"
+#include "tessera/base/log.hpp"
+
+namespace tessera::train {
+
+std::string model_differences(const model::ModelSpec& model, std::string_view extra) {
+  const nlohmann::json state = parse_json(extra);
+  if (!state.is_object() || !state.contains(kModelKey) || !state[kModelKey].is_object()) return "";
+  model::Properties then;
+  for (const auto& [name, value] : state[kModelKey].items())
+    if (value.is_string()) then[name] = value.get<std::string>();
+  return model::differences(model.properties, then);
+}
+
+void warn_of_other_model(const std::string& where, const std::string& differences) {
+  if (!differences.empty())
+    log::warning("the weights in {} are those of another model: {}", where, differences);
+}
+
+}  // namespace tessera::train

@@ -1,0 +1,23 @@
+// SPDX-License-Identifier: Apache-2.0
+// The model that a checkpoint was saved from, where shapes of tensors do not show it.
+#pragma once
+
+#include <string>
+#include <string_view>
+
+#include "tessera/model_spec/model_spec.hpp"
+
+namespace tessera::train {
+
+/// Under which a checkpoint's training state has model::Properties.
+inline constexpr const char* kModelKey = "model";
+
+/// See model::differences(); `extra`: a checkpoint's training state. "" if it says nothing of it,
+/// as one of an earlier release.
+std::string model_differences(const model::ModelSpec& model, std::string_view extra);
+
+/// On the calling rank, where `differences` is not "": weights from `where` will compute otherwise
+/// than they did.
+void warn_of_other_model(const std::string& where, const std::string& differences);
+
+}  // namespace tessera::train
