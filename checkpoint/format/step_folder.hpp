@@ -18,9 +18,7 @@
 
 namespace tessera::checkpoint {
 
-/// "step-00001000".
-std::string step_name(std::int64_t step);
-/// The step in such a name, or -1.
+/// The step in the name of a step folder, or -1.
 std::int64_t step_of(std::string_view name);
 /// The step in the name of a folder, also of "a/step-00001000/" and, inside it, of "."; -1 when its
 /// name is another.

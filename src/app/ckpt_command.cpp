@@ -9,6 +9,7 @@
 #include "ckpt_upkeep.hpp"
 #include "command.hpp"
 #include "command_line.hpp"
+#include "tessera/base/error.hpp"
 #include "tessera/checkpoint/inspect.hpp"
 #include "tessera/inputs/hf_conversion.hpp"
 #include "tessera/metrics/human.hpp"
@@ -97,13 +98,27 @@ struct Export {
     app.add_flag("--force", replace, "replace the files of an earlier export");
   }
 
+  /// Of the checkpoints whose data are whole; those that are not are named.
+  tessera::inputs::Exported export_newest(const std::string& argument,
+                                          const tessera::inputs::ExportOptions& options) const {
+    auto steps = steps_of(argument);
+    for (; steps.size() > 1; steps.pop_back()) {
+      try {
+        return tessera::inputs::export_hf(steps.back().path, to, options);
+      } catch (const tessera::Error& error) {
+        if (error.code() != ExitCode::checkpoint) throw;
+        std::cerr << fmt::format("skipped {}: {}\n", steps.back().path.string(), error.what());
+      }
+    }
+    return tessera::inputs::export_hf(steps.front().path, to, options);
+  }
+
   int run(const std::string& argument) const {
     tessera::require(format == "safetensors", ExitCode::usage,
                      "--format {} is not known; use safetensors", format);
     tessera::inputs::ExportOptions options{dtype_named(type), replace, {}};
     if (tokenizer) options.tokenizer = *tokenizer;
-    const tessera::inputs::Exported made =
-        tessera::inputs::export_hf(newest_of(argument), to, options);
+    const tessera::inputs::Exported made = export_newest(argument, options);
     std::cout << fmt::format("{}: weights of step {} as {}, {}\n", to, made.step, type,
                              human_bytes(made.bytes));
     std::cout << (made.tokenizer ? fmt::format("tokenizer: that in {}\n", made.tokenizer->string())

@@ -1,11 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 // tessera eval [config]: the loss over a job's validation data; eval --logits OUT --input IN
 // [config]: a model's logits.
+#include <filesystem>
 #include <iostream>
 #include <nlohmann/json.hpp>
 
 #include "command.hpp"
 #include "command_line.hpp"
+#include "folder_job.hpp"
 #include "ranks.hpp"
 #include "tensor_commands.hpp"
 #include "tessera/base/json.hpp"
@@ -73,6 +75,10 @@ std::int64_t find_problems(tessera::config::Reading& job, int ranks) {
       "training data that was held out";
   for (tessera::config::Problem& problem : job.problems)
     if (problem.text.starts_with("validation.enable = true has no data")) problem = no_data;
+  // of settings that only training has
+  std::erase_if(job.resolved.warnings, [](const std::string& warning) {
+    return warning.find(" has no effect: ") != std::string::npos;
+  });
   return vocabulary;
 }
 
@@ -99,17 +105,23 @@ int run(const Args& args) {
       "the\n"
       "tensor input_ids, int32 or int64 [batch, seq]. The output has the tensor logits, float32\n"
       "[batch, seq, vocab].\n"
-      "The job is [FILE] [--section.key value ...]. The weights are those of the latest valid\n"
+      "The job is [FILE or RUN] [--section.key value ...]. The weights are those of the latest "
+      "valid\n"
       "checkpoint in job.dump_folder, or those that --checkpoint.initial_load_path names on the\n"
-      "command line. A run without checkpoints has those of its job's initial_load_path.\n",
+      "command line. A run without checkpoints has those of its job's initial_load_path.\n"
+      "--checkpoint.load_step selects a step of the run.\n",
       "eval");
   const auto out = app.add_option("--logits", logits, "safetensors file to write");
   app.add_option("--input", input, "safetensors file to read").needs(out);
   app.add_flag("--json", json, "print the loss as JSON");
-  app.add_option("config", config, "job file");
+  app.add_option("config", config, "job file, the folder of a run, or a Hugging Face folder");
   auto [own, job] = tessera::app::split_job_flags(args);
   if (!app.parse(own)) return 0;
-  if (!config.empty()) job.insert(job.begin(), config);
+  if (!config.empty()) {
+    const Args named =
+        std::filesystem::is_directory(config) ? tessera::app::job_of_folder(config) : Args{config};
+    job.insert(job.begin(), named.begin(), named.end());
+  }
   tessera::require(logits.empty() || !input.empty(), ExitCode::usage,
                    "--logits needs --input, a file of tokens");
   return logits.empty() ? run_loss(std::move(job), json) : run_logits(input, logits, job);

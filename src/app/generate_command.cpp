@@ -6,10 +6,10 @@
 
 #include "command.hpp"
 #include "command_line.hpp"
+#include "folder_job.hpp"
 #include "tensor_commands.hpp"
 #include "tessera/base/utf8.hpp"
 #include "tessera/data/tokenizer.hpp"
-#include "tessera/hf/folder.hpp"
 #include "tessera/train/inference.hpp"
 
 namespace {
@@ -28,23 +28,6 @@ struct Options {
   std::vector<std::string> overrides;
 };
 
-/// The job for a folder: that of a run, or of a Hugging Face folder such as `ckpt export` writes.
-Args words_of(const std::filesystem::path& folder) {
-  const std::string config = (folder / "config.toml").string(), path = folder.string();
-  if (std::filesystem::exists(config)) return {config, "--job.dump_folder", path};
-  tessera::require(tessera::hf::holds_weights(folder), ExitCode::usage,
-                   "{} is neither the folder of a run (it has no config.toml) nor a folder of "
-                   "Hugging Face weights",
-                   path);
-  return {"--model.hf_config",
-          (folder / "config.json").string(),
-          "--model.hf_assets_path",
-          path,
-          "--checkpoint.initial_load_path",
-          path,
-          "--checkpoint.initial_load_in_hf"};
-}
-
 /// The job of a folder or of a configuration file; what are not flags of this command are the job's
 /// own flags.
 tessera::config::Resolved job_of(const Options& options) {
@@ -52,7 +35,8 @@ tessera::config::Resolved job_of(const Options& options) {
   tessera::require(options.run.empty() || std::filesystem::exists(options.run), ExitCode::usage,
                    "there is no run, Hugging Face folder or job file '{}'", options.run);
   if (!options.run.empty())
-    words = std::filesystem::is_directory(options.run) ? words_of(options.run) : Args{options.run};
+    words = std::filesystem::is_directory(options.run) ? tessera::app::job_of_folder(options.run)
+                                                       : Args{options.run};
   words.insert(words.end(), options.overrides.begin(), options.overrides.end());
   return tessera::config::resolve(words);
 }
@@ -90,7 +74,7 @@ int run(const Args& args) {
   tessera::app::Flags app(
       "Generates text with the latest valid checkpoint of a run, or with the weights that\n"
       "--checkpoint.initial_load_path names on the command line. A run without checkpoints has\n"
-      "those of its job's initial_load_path.\n",
+      "those of its job's initial_load_path. --checkpoint.load_step selects a step of the run.\n",
       "generate");
   app.add_option("run", options.run,
                  "the run's folder (job.dump_folder), a Hugging Face folder, or a job file");

@@ -76,13 +76,16 @@ void find_path(Draft& draft, const DataSource& source) {
   };
   if (source.path)
     if (auto part = part_of_c4(source.dataset, *source.path)) return take(*part, dataset);
+  const auto take_found = [&](const std::string& path) {
+    take(part_of_c4(source.dataset, path).value_or(path), kDataFolder);
+  };
   if (source.path) {
     if (is_there(*source.path)) return;
-    if (auto found = in_data_folder(*source.path)) take(std::move(*found), kDataFolder);
+    if (const auto found = in_data_folder(*source.path)) take_found(*found);
   } else if (is_torchtitans(source.dataset) && !draft.written(key)) {  // "none" means none
     const fs::path sample = share_folder() / "datasets" / kSample / "data.jsonl";
-    if (auto found = in_data_folder(source.dataset))
-      take(std::move(*found), kDataFolder);
+    if (const auto found = in_data_folder(source.dataset))
+      take_found(*found);
     else if (source.dataset == kSample && draft.written(dataset) && is_there(sample))
       take(sample.string(), dataset);
   }

@@ -15,9 +15,8 @@ std::string shape_flavor(const std::string& flavor) {
 
 bool masks_documents(const Model& model) {
   constexpr std::array<std::string_view, 3> kDeepSeek{"16B", "236B", "671B"};
-  if (model.hf_config) return false;
   return shape_flavor(model.flavor) != model.flavor ||
-         (model.name == "deepseek_v3" &&
+         (model.name == "deepseek_v3" && !model.hf_config &&
           std::ranges::find(kDeepSeek, model.flavor) != kDeepSeek.end());
 }
 

@@ -54,6 +54,7 @@ std::vector<fs::path> files_that_match(const fs::path& pattern) {
   require(tokens == 0 || tokens == std::ssize(files), ExitCode::data,
           "'{}' matches token files and other files; write a pattern that matches one kind",
           pattern.string());
+  if (tokens == 0) refuse_copies(files);
   return files;
 }
 

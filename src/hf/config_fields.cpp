@@ -97,6 +97,7 @@ DecoderShape read_common(const JsonNode& config, Family family, const Defaults& 
   shape.hidden = positive(config["intermediate_size"], d.hidden);
   shape.vocab = positive(config["vocab_size"], d.vocab);
   shape.norm_eps = config["rms_norm_eps"].number(d.eps);
+  shape.max_positions = positive(config["max_position_embeddings"], shape.max_positions);
   shape.tied = config["tie_word_embeddings"].boolean(false);
   read_rope(shape, config, d.theta);
   require(shape.heads % shape.kv_heads == 0, ExitCode::usage,

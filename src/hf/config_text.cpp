@@ -98,7 +98,7 @@ std::string config_text(const DecoderShape& shape, DType dtype) {
                      {"attention_bias", shape.attention_biases},
                      {"mlp_bias", false},
                      {"tie_word_embeddings", shape.tied},
-                     {"max_position_embeddings", 131072},
+                     {"max_position_embeddings", shape.max_positions},
                      {"rope_theta", shape.rope_theta},
                      {"rope_scaling", scaling_of(shape)},
                      {"torch_dtype", torch_dtype}};

@@ -43,8 +43,8 @@ void write_texts(const fs::path& folder, const model::DecoderShape& shape, DType
   auto config = parse_ordered_json(config_text(shape, dtype));
   config["bos_token_id"] = id_json(assets.bos);
   config["eos_token_id"] = id_json(assets.eos);
-  write_json_file(folder / kConfig, config);
   write_assets(assets, folder);
+  write_json_file(folder / kConfig, config);  // last: with it, the folder is whole
 }
 
 }  // namespace tessera::hf

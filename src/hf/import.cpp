@@ -2,8 +2,10 @@
 #include "tessera/hf/import.hpp"
 
 #include <cstring>
+#include <nlohmann/json.hpp>
 
 #include "tessera/base/error.hpp"
+#include "tessera/base/json.hpp"
 
 namespace tessera::hf {
 namespace {
@@ -58,7 +60,8 @@ Import::Import(const WeightFiles& files, const model::DecoderShape& shape,
 
 std::filesystem::path Import::write(const checkpoint::StreamOptions& options,
                                     const std::string& config_toml) const {
-  return checkpoint::write_streamed(options, {0, "", config_toml, "{}", tensors_},
+  const nlohmann::json state = {{model::kPropertiesKey, model_.properties}};
+  return checkpoint::write_streamed(options, {0, "", config_toml, json_text(state), tensors_},
                                     [&](const TensorSlice& slice, void* values) {
                                       if (weights_.find(slice.name))
                                         return weights_.read(slice, values);

@@ -3,6 +3,7 @@
 
 #include <unistd.h>
 
+#include <algorithm>
 #include <fstream>
 
 #include "tessera/base/error.hpp"
@@ -84,7 +85,8 @@ fs::path import_weights(const fs::path& weights, const ImportOptions& options) {
   const model::DecoderShape shape =
       plan::decoder_shape_of(job_of(weights, options).job, hf::vocabulary_rows(files));
   const hf::Import import(files, shape, options.dtype);
-  return import.write({options.folder, options.files}, job_to_keep(weights, options).to_toml());
+  return import.write({options.folder, options.files},
+                      job_to_keep(weights, options).with_absolute_paths().to_toml());
 }
 
 Exported export_hf(const fs::path& folder, const fs::path& out, const ExportOptions& options) {
@@ -92,7 +94,8 @@ Exported export_hf(const fs::path& folder, const fs::path& out, const ExportOpti
   const checkpoint::CheckpointReader opened = open_at(*control, folder);
   const config::JobConfig job = job_inside(opened).job;
   const std::int64_t vocab = opened.find("model/tok_embeddings.weight")->shape[0];
-  const model::DecoderShape shape = plan::decoder_shape_of(job, vocab);
+  model::DecoderShape shape = plan::decoder_shape_of(job, vocab);
+  shape.max_positions = std::max(shape.max_positions, job.training.seq_len);
   const hf::Assets assets =
       hf::find_assets({options.tokenizer, job.model.hf_assets_path, job.model.hf_config}, vocab);
   hf::prepare_folder(out, options.replace);

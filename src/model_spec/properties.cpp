@@ -6,13 +6,17 @@
 namespace tessera::model {
 namespace {
 
-std::string text(const std::optional<RopeScaling>& scaling, const std::optional<Yarn>& yarn) {
-  if (scaling)
-    return fmt::format("llama3({}, {}, {}, {})", scaling->factor, scaling->low_freq_factor,
-                       scaling->high_freq_factor, scaling->original_max_position);
-  if (!yarn) return "none";
-  return fmt::format("yarn({}, {}, {}, {})", yarn->factor, yarn->beta_fast, yarn->beta_slow,
-                     yarn->original_max_position);
+/// As config.json states it: "none" for YaRN that TorchTitan's DeepSeek has beyond some length
+/// only.
+std::string scaling_of(const DecoderShape& shape) {
+  if (const auto& s = shape.rope_scaling)
+    return fmt::format("llama3({}, {}, {}, {})", s->factor, s->low_freq_factor, s->high_freq_factor,
+                       s->original_max_position);
+  const auto& y = shape.yarn;
+  if (!y || y->only_beyond) return "none";
+  return fmt::format("yarn({}, {}, {}, {}, {}, {:.6g}, {:.6g})", y->factor, y->beta_fast,
+                     y->beta_slow, y->original_max_position, y->truncate, y->rotation_factor(),
+                     y->softmax_factor());
 }
 
 void add_routing(Properties& all, const RoutingRule& rule) {
@@ -31,13 +35,13 @@ Properties properties_of(const DecoderShape& shape) {
                  {"num_key_value_heads", fmt::format("{}", shape.kv_heads)},
                  {"rms_norm_eps", fmt::format("{}", shape.norm_eps)},
                  {"rope_theta", fmt::format("{}", shape.rope_theta)},
-                 {"rope_scaling", text(shape.rope_scaling, shape.yarn)},
+                 {"rope_scaling", scaling_of(shape)},
                  {"sliding_window", fmt::format("{}", shape.window)}};
   if (shape.latent) all["qk_rope_head_dim"] = fmt::format("{}", shape.latent->rope_dim);
   if (!shape.mixture) return all;
   add_routing(all, shape.mixture->routing);
   if (const auto& gate = shape.mixture->clamped)
-    all["swiglu_limit"] = fmt::format("{}", gate->limit);
+    all["swiglu"] = fmt::format("limit {}, alpha {}", gate->limit, gate->alpha);
   return all;
 }
 

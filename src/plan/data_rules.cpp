@@ -14,9 +14,12 @@ void check_training(config::Reading& reading) {
   if (!training.dataset_path && training.mixture.empty())
     reading.complain_of(
         {"training.dataset", "training.dataset_path", "training.mixture"},
-        fmt::format("training.dataset = \"{}\" needs training.dataset_path: name the file or "
-                    "folder to read; Tessera downloads nothing",
-                    config::shown(training.dataset)));
+        reading.written("training.dataset")
+            ? fmt::format("training.dataset = \"{}\" needs training.dataset_path: name the file or "
+                          "folder to read; Tessera downloads nothing",
+                          config::shown(training.dataset))
+            : "the job names no data: set training.dataset_path to a file or folder, or "
+              "training.dataset to \"c4_test\" for the text that comes with Tessera");
   if (training.mixture.empty()) return;
   if (training.dataset_path)
     reading.complain_of(

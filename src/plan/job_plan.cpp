@@ -155,7 +155,7 @@ InferencePlan plan_inference(const config::Resolved& resolved, std::int64_t voca
   config::throw_if_wrong(reading.problems);
   InferencePlan plan{
       decoder_shape_of(resolved.job, vocabulary), precision_plan(resolved.job.training), {}};
-  if (resolved.origin("training.mixed_precision_param") == "default")
+  if (resolved.origin("training.mixed_precision_param") != "command line")
     plan.precision.compute = plan.precision.master;
   plan.load = load_plan(resolved, model::spec_of(plan.shape));
   return plan;

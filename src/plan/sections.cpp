@@ -207,7 +207,7 @@ LoadPlan load_plan(const config::Resolved& resolved, const model::ModelSpec& mod
   if (named("checkpoint.load_step")) plan.named_step = c.load_step;
   if (c.initial_load_path)
     plan.from = {*c.initial_load_path, c.initial_load_in_hf, !c.initial_load_model_only,
-                 named("checkpoint.initial_load_path")};
+                 named("checkpoint.initial_load_path") || named("checkpoint.initial_load_in_hf")};
   return plan;
 }
 

@@ -4,6 +4,7 @@
 #include <chrono>
 
 #include "tessera/base/log.hpp"
+#include "tessera/checkpoint/inspect.hpp"
 #include "tessera/comm/agreement.hpp"
 #include "tessera/comm/rank_record.hpp"
 #include "tessera/hf/folder.hpp"
@@ -60,21 +61,26 @@ void JobSaves::save_last(std::int64_t step) {
   if (plan_.save.last_in_hf) export_last(step);
 }
 
+std::filesystem::path JobSaves::exported(std::int64_t step) const {
+  return plan_.load.checkpoints / fmt::format("hf-{:08d}", step);
+}
+
 void JobSaves::export_last(std::int64_t step) {
-  const std::filesystem::path folder = plan_.load.checkpoints / fmt::format("hf-{:08d}", step);
-  const std::string written = comm::on_rank_zero(control_, [&] {
-    if (hf::holds_weights(folder)) return std::string();
-    inputs::export_hf(plan_.load.checkpoints / fmt::format("step-{:08d}", step), folder,
+  const std::filesystem::path folder = exported(step);
+  comm::on_rank_zero(control_, [&] {
+    inputs::export_hf(plan_.load.checkpoints / checkpoint::step_name(step), folder,
                       {.dtype = plan_.save.export_dtype, .replace = true, .tokenizer = {}});
-    return folder.string();
+    return std::string();
   });
-  if (!written.empty()) reporter_.note(fmt::format("Hugging Face weights {}", written));
+  reporter_.note(fmt::format("Hugging Face weights {}", folder.string()));
 }
 
 void JobSaves::complete(std::int64_t step) {
   if (!plan_.save.enabled || !plan_.save.last_in_hf) return;
   const comm::Watchdog::Patience patience(std::chrono::seconds(plan_.comm.save_timeout_seconds));
-  export_last(step);
+  const std::string there = comm::on_rank_zero(
+      control_, [&] { return std::string(hf::holds_weights(exported(step)) ? "yes" : ""); });
+  if (there.empty()) export_last(step);
 }
 
 void JobSaves::note(const std::optional<checkpoint::SaveResult>& result) {

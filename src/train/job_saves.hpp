@@ -36,6 +36,7 @@ class JobSaves {
 
  private:
   void save_last(std::int64_t step);
+  std::filesystem::path exported(std::int64_t step) const;  ///< where export_last() writes
   void export_last(std::int64_t step);
   void note(const std::optional<checkpoint::SaveResult>& result);
 

@@ -82,9 +82,12 @@ void load_initial_weights(const plan::LoadPlan& plan, const plan::LoadChoice& ch
 
 void load_newest_weights(const plan::LoadPlan& plan, const parallel::Holdings& holdings,
                          const model::ModelSpec& model, mesh::DeviceMesh& mesh) {
+  require(plan.named_step < 0 || !plan.from || !plan.from->named, ExitCode::usage,
+          "--checkpoint.load_step selects a step of the run, and "
+          "--checkpoint.initial_load_path other weights; keep one");
   const std::string own = comm::on_rank_zero(mesh.control(), [&] {
     if (plan.named_step >= 0)
-      return (plan.checkpoints / fmt::format("step-{:08d}", plan.named_step)).string();
+      return (plan.checkpoints / checkpoint::step_name(plan.named_step)).string();
     const bool is_own =
         !plan.from || (!plan.from->named && !checkpoint::list_steps(plan.checkpoints).empty());
     return is_own ? plan.checkpoints.string() : std::string();

@@ -10,9 +10,11 @@ namespace tessera::train {
 
 std::string model_differences(const model::ModelSpec& model, std::string_view extra) {
   const nlohmann::json state = parse_json(extra);
-  if (!state.is_object() || !state.contains(kModelKey) || !state[kModelKey].is_object()) return "";
+  if (!state.is_object() || !state.contains(model::kPropertiesKey) ||
+      !state[model::kPropertiesKey].is_object())
+    return "";
   model::Properties then;
-  for (const auto& [name, value] : state[kModelKey].items())
+  for (const auto& [name, value] : state[model::kPropertiesKey].items())
     if (value.is_string()) then[name] = value.get<std::string>();
   return model::differences(model.properties, then);
 }

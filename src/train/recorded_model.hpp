@@ -9,9 +9,6 @@
 
 namespace tessera::train {
 
-/// Under which a checkpoint's training state has model::Properties.
-inline constexpr const char* kModelKey = "model";
-
 /// See model::differences(); `extra`: a checkpoint's training state. "" if it says nothing of it,
 /// as one of an earlier release.
 std::string model_differences(const model::ModelSpec& model, std::string_view extra);

@@ -112,8 +112,9 @@ void Reporter::open(comm::World& world, const std::vector<std::string>& command_
                         hosts,
                         command_line,
                         {{"mpi", comm::World::library_version()}, {"libtorch", TORCH_VERSION}}});
-  if (first_step_ == 1 || !start.own || !plan_.load.own.saves) set_metrics_aside(start.own);
-  if (first_step_ <= plan_.run.steps) metrics::forget_prediction(folder_->path());
+  const bool trains = first_step_ <= plan_.run.steps, saves = plan_.load.own.saves;
+  if (first_step_ == 1 || !start.own || (trains && !saves)) set_metrics_aside(start.own);
+  if (trains) metrics::forget_prediction(folder_->path());
   sink_ = std::make_unique<metrics::JsonlSink>(folder_->metrics_file(), first_step_ - 1);
   console_ = std::make_unique<metrics::Console>(std::cout, terminal(plan_.run.metrics.color),
                                                 first_step_, plan_.run.steps, peak_, world.size());
@@ -122,13 +123,14 @@ void Reporter::open(comm::World& world, const std::vector<std::string>& command_
 void Reporter::set_metrics_aside(bool resumed) const {
   const std::filesystem::path aside = folder_->set_metrics_aside();
   if (aside.empty()) return;
-  log::info("starting from step {}, because {}; the metrics of the last run are kept in {}",
-            first_step_,
-            !plan_.load.resumes     ? "checkpoint.enable is false"
-            : !plan_.load.own.saves ? "checkpoint.load_only saves nothing"
-            : resumed               ? "its checkpoint is of step 0"
-                                    : "this run has no checkpoint",
-            aside.string());
+  const char* why = !plan_.load.resumes                ? "checkpoint.enable is false"
+                    : resumed && first_step_ == 1      ? "its checkpoint is of step 0"
+                    : resumed && !plan_.load.own.saves ? "checkpoint.load_only saves nothing"
+                                                       : "this run has no checkpoint";
+  log::info(
+      "starting from step {} with new metrics, because {}; the metrics of the last run are "
+      "kept in {}",
+      first_step_, why, aside.string());
 }
 
 std::int64_t Reporter::step_tokens() const {

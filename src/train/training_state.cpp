@@ -9,6 +9,7 @@
 #include "tensor_views.hpp"
 #include "tessera/base/error.hpp"
 #include "tessera/base/json.hpp"
+#include "tessera/checkpoint/inspect.hpp"
 #include "tessera/config/recorded.hpp"
 #include "tessera/parallel/tensor_buffer.hpp"
 
@@ -56,7 +57,7 @@ checkpoint::State state_of(Trainer& trainer, const plan::JobPlan& plan, const Tr
                        {"skipped_steps", state.skipped_steps},
                        {"schedule_start", state.schedule_start},
                        {"seed", plan.run.seed},
-                       {kModelKey, trainer.model().properties},
+                       {model::kPropertiesKey, trainer.model().properties},
                        {"data", trainer.source().identity()},
                        {"load_step", choice.step},
                        {"left_out", choice.left_out()}};
@@ -184,7 +185,7 @@ checkpoint::SaveResult save_model_only(checkpoint::Saver& saver, Trainer& traine
   const TensorViews views = model_views(ViewUse::saving, trainer.stages().holdings(),
                                         trainer.model(), trainer.mesh(), type);
   const json state = {
-      {"step", step}, {"model_only", true}, {kModelKey, trainer.model().properties}};
+      {"step", step}, {"model_only", true}, {model::kPropertiesKey, trainer.model().properties}};
   return saver.save(save_options(trainer, plan, folder), {step, json_text(state)}, views.views());
 }
 
@@ -210,10 +211,10 @@ std::optional<LoadedState> load_state(Trainer& trainer, const std::filesystem::p
   };
   const checkpoint::NewestOptions which{latest_step, look_at};
   const std::int64_t step = step_to_load(control, folder, choice, latest_step, options.log);
-  const auto opened =
-      step < 0 ? checkpoint::load_newest(control, folder, views.views(), options, which)
-               : checkpoint::load_named(control, folder / fmt::format("step-{:08d}", step),
-                                        views.views(), options, which);
+  const auto opened = step < 0
+                          ? checkpoint::load_newest(control, folder, views.views(), options, which)
+                          : checkpoint::load_named(control, folder / checkpoint::step_name(step),
+                                                   views.views(), options, which);
   if (!opened) return std::nullopt;
   views.write_back();
   return take_state(trainer, *opened, whole ? plan::LoadChoice() : choice, true);

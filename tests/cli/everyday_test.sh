@@ -19,7 +19,7 @@ says "and the first one is named, once" two "two is in use by another job (host 
 pkill -KILL -P $first; wait $first
 check "a killed owner's folder is taken over" "$(train 1 two --training.steps 2)" 0
 says "which is said" two "two was owned by a job that ended abnormally (host "
-says "the old metrics are kept" two "starting from step 1, because checkpoint.enable is false; the metrics of the last run are kept in $work/two/metrics.1.jsonl"
+says "the old metrics are kept" two "starting from step 1 with new metrics, because checkpoint.enable is false; the metrics of the last run are kept in $work/two/metrics.1.jsonl"
 check "and are whole" "$(head -c 10 "$work/two/metrics.1.jsonl")$(steps two)" '{"step": 11 2 '
 check "nobody owns the folder any more" "$(ls "$work/two/.owner" 2>/dev/null)" ""
 

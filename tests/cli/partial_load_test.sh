@@ -43,9 +43,15 @@ cp -r "$work/base" "$work/branch"
 check "beside newer checkpoints" "$(run branch "${saving[@]}" --checkpoint.load_step 4)" 2
 says "it is refused" branch "step-00000008 is newer than checkpoint.load_step = 4, and this run would mix its checkpoints"
 check "unless nothing is saved" "$(run branch "${saving[@]}" --checkpoint.load_step 4 --checkpoint.load_only)" 0
-says "which keeps the metrics, too" branch "starting from step 5, because checkpoint.load_only saves nothing; the metrics of the last run are kept in $work/branch/metrics.1.jsonl"
+says "which keeps the metrics, too" branch "starting from step 5 with new metrics, because checkpoint.load_only saves nothing; the metrics of the last run are kept in $work/branch/metrics.1.jsonl"
 says "and knows what would save" branch "the same command without --checkpoint.load_only"
 with_step() { "$tessera" generate "$work/branch" --checkpoint.load_step "$1" --prompt-ids 1,2,3 --max-new-tokens 4 --print-ids >"$work/with_step.log" 2>&1; echo $?; }
+on_two() { "$tessera" launch -n 2 -- eval "$work/branch" --parallelism.tensor_parallel_degree 2 --validation.dataset replay --validation.dataset_path "$here/../golden/llama_a/batches.safetensors" --validation.steps 1 "$@" >"$work/on_two.log" 2>&1; echo $?; }
+check "so does eval, on two ranks" "$(on_two --checkpoint.load_step 4)" 0
+check "which says, too, what is not there" "$(on_two --checkpoint.load_step 5)" 5
+says "and names it" on_two "step-00000005"
+check "a step and other weights" "$(on_two --checkpoint.load_step 4 --checkpoint.initial_load_path "$base")" 2
+says "are too many" on_two "keep one"
 check "generate takes a step that is named" "$(with_step 4)" 0
 check "or says that it is not there" "$(with_step 5)" 5
 says "and which" with_step "step-00000005"
@@ -82,7 +88,7 @@ says "resumes from its own checkpoint" cooled "resumed after step 8 from $work/c
 rm -rf "$work/cooled/checkpoint"
 check "without its checkpoints" "$(run cooled "${cooling[@]}")" 0
 check "it begins again, to the same end" "$(loss cooled 8)" "$last"
-says "and keeps its older metrics" cooled "starting from step 5, because this run has no checkpoint; the metrics of the last run are kept in $work/cooled/metrics.1.jsonl"
+says "and keeps its older metrics" cooled "starting from step 5 with new metrics, because this run has no checkpoint; the metrics of the last run are kept in $work/cooled/metrics.1.jsonl"
 check "all of them" "$(sed -n 's/^{"step": *\([0-9]*\),.*/\1/p' "$work/cooled/metrics.1.jsonl" | tr '\n' ' ')" "5 6 7 8 9 "
 check "a branch without moments" "$(run reset "${branch[@]}" "$exclude" optimizer,lr_scheduler)" 0
 says "says so" reset "resumed after step 4 from $work/base/checkpoint, without optimizer, lr_scheduler"
@@ -142,6 +148,16 @@ llama 2 >"$work/config.json"
 check "and from those beside the tokenizer" "$(run beside --checkpoint.initial_load_in_hf --model.hf_assets_path "$work/hf")" 0
 check "are these, too" "$(loss beside 8)" "$(loss direct 8)"
 check "and lower than a fresh one" "$(awk -v a="$(loss imported 1)" -v b="$(loss base 8)" 'BEGIN { print (a < b + 0.2) }')" 1
+cp -r "$work/base" "$work/hurt"
+for shard in "$work/hurt/checkpoint/step-00000008"/shard-*; do
+  for part in 2 3 4 5 6; do
+    printf '\377\376\375' | dd of="$shard" bs=1 seek=$(($(stat -c %s "$shard") * part / 8)) conv=notrunc 2>"$work/dd.log"
+  done
+done
+check "an export of a run whose newest checkpoint is damaged" "$("$tessera" ckpt export "$work/hurt" --to "$work/older" >"$work/older.log" 2>&1; echo $?)" 0
+says "names it" older "skipped $work/hurt/checkpoint/step-00000008: "
+says "and takes the one before" older "weights of step 4 as float32"
+check "eval takes the folder of a run" "$("$tessera" eval "$work/base" --validation.dataset replay --validation.dataset_path "$here/../golden/llama_a/batches.safetensors" --validation.steps 1 >"$work/of_run.log" 2>&1; echo $?)" 0
 llama 3 >"$work/config.json"
 check "files of another model" "$(run deep4 --checkpoint.initial_load_path "$work/hf" --checkpoint.initial_load_in_hf)" 4
 check "of which what fits is taken" "$(run deep5 --checkpoint.initial_load_path "$work/hf" --checkpoint.initial_load_in_hf --checkpoint.load_mismatch warn)" 0

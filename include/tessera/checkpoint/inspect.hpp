@@ -17,7 +17,10 @@ struct StepFolder {
   std::filesystem::path path;
 };
 
-/// The step folders (step-%08d) in `folder`, oldest first, valid or not; empty when the folder does
+/// Of the folder of a step: "step-00000010".
+std::string step_name(std::int64_t step);
+
+/// The step folders in `folder`, oldest first, valid or not; empty when the folder does
 /// not exist.
 std::vector<StepFolder> list_steps(const std::filesystem::path& folder);
 

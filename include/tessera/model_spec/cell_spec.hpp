@@ -53,8 +53,8 @@ enum class CellKind : std::uint8_t {
   attention,           ///< q, k, v -> h
   linear,              ///< h -> h: one product
   gated_linear,        ///< h -> h: SwiGLU of two products
-  router,              ///< m -> scores, route
-  dispatch,            ///< m, scores, route -> the same and others, see Slot
+  router,              ///< m -> scores, route, sent
+  dispatch,            ///< m, scores, route, sent -> the same and others, see Slot
   experts,             ///< m -> m
   combine,             ///< what dispatch and experts made -> h
   output,              ///< h -> logits

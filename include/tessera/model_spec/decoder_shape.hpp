@@ -74,6 +74,7 @@ struct DecoderShape {
   bool sinks = false;             ///< a learnt logit without value in each head's softmax
   /// > 0: in every other layer, from the first, queries see this many keys
   std::int64_t window = 0;
+  std::int64_t max_positions = 131072;  ///< what other programs may rely on; nothing computes it
   std::optional<LatentAttention> latent;
   std::optional<MixtureShape> mixture;
 

@@ -12,6 +12,9 @@ namespace tessera::model {
 /// Values as text, by Hugging Face's names: "rope_theta" -> "500000".
 using Properties = std::map<std::string, std::string>;
 
+/// Under which the training state of a checkpoint has them.
+inline constexpr const char* kPropertiesKey = "model";
+
 /// Heads, rotary embedding, epsilon of the norms, window, and the choice of experts.
 Properties properties_of(const DecoderShape& shape);
 

@@ -104,7 +104,8 @@ JobPlan plan_job(const config::Resolved& job, int ranks, std::int64_t vocabulary
 /// What a program needs that only uses a model, in one process.
 struct InferencePlan {
   model::DecoderShape shape;
-  PrecisionPlan precision;  ///< of computation, too, training.dtype unless the job sets another
+  PrecisionPlan precision;  ///< of computation, too, training.dtype unless the command line
+                            ///< names another
   LoadPlan load;
 };
 /// `vocabulary`: of the tokenizer, 0 = unknown. Throws Error(usage) that lists all problems.

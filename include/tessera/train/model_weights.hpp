@@ -31,6 +31,7 @@ void load_initial_weights(const plan::LoadPlan& plan, const plan::LoadChoice& ch
 
 /// The same of a job that does not train: from the newest of its own checkpoints, or the step that
 /// the command line names. From LoadPlan::from if it has none, or if the command line names that.
+/// Error(usage) if it names both.
 void load_newest_weights(const plan::LoadPlan& plan, const parallel::Holdings& holdings,
                          const model::ModelSpec& model, mesh::DeviceMesh& mesh);
 

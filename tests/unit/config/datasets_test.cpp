@@ -74,6 +74,9 @@ TEST(Datasets, PartsOfC4AreToldApart) {
   EXPECT_EQ(path_of("c4", folder.path()), en + "/c4-train.*");
   EXPECT_EQ(path_of("c4_validation", folder / "en"), en + "/c4-validation.*");
   EXPECT_EQ(path_of("text", folder / "en"), en);
+  ::setenv("TESSERA_DATA", folder.path().c_str(), 1);
+  EXPECT_EQ(path_of("c4", "en"), en + "/c4-train.*");
+  ::unsetenv("TESSERA_DATA");
 }
 
 TEST(Datasets, TheSampleTextIsReadOnlyWhereItIsNamed) {

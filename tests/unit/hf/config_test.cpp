@@ -8,6 +8,8 @@
 #include "support/golden_families.hpp"
 #include "support/temporary_folder.hpp"
 #include "tessera/base/error.hpp"
+#include "tessera/model_spec/families.hpp"
+#include "tessera/model_spec/properties.hpp"
 
 namespace tessera::hf {
 namespace {
@@ -39,6 +41,28 @@ TEST_F(Config, WrittenAndReadAgainIsTheSame) {
       EXPECT_THAT(text, HasSubstr(R"("torch_dtype": "bfloat16")"));
       EXPECT_EQ(config_text(read_config(file(text)), DType::bf16), text) << family;
     }
+}
+
+/// An export starts another run without a word.
+TEST_F(Config, HasThePropertiesOfTheModel) {
+  for (const char* family : {"llama3", "qwen3", "mixtral", "gpt_oss"})
+    for (const std::string& flavor : model::flavors_of(family)) {
+      const model::DecoderShape shape = model::decoder_flavor(family, flavor);
+      const auto read = model::properties_of(read_config(file(config_text(shape, DType::bf16))));
+      EXPECT_EQ(model::differences(read, model::properties_of(shape)), "") << family << flavor;
+      EXPECT_EQ(read.size(), model::properties_of(shape).size());
+    }
+  const model::DecoderShape deepseek = model::decoder_flavor("deepseek_v3", "671B");
+  EXPECT_EQ(model::differences(
+                model::properties_of(read_config(file(config_text(deepseek, DType::bf16)))),
+                model::properties_of(deepseek)),
+            "");
+}
+
+TEST_F(Config, KeepsThePositionsOfTheModel) {
+  const std::string text = R"({"model_type": "llama", "max_position_embeddings": 4096})";
+  EXPECT_THAT(config_text(read_config(file(text)), DType::bf16),
+              HasSubstr(R"("max_position_embeddings": 4096)"));
 }
 
 TEST_F(Config, WhatIsAbsentOrNullTakesTheDefault) {
