@@ -2,7 +2,6 @@
 #include "tessera/plan/model_shape.hpp"
 
 #include <algorithm>
-#include <string_view>
 
 #include "tessera/base/error.hpp"
 #include "tessera/config/flavor.hpp"

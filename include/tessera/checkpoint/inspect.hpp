@@ -20,8 +20,7 @@ struct StepFolder {
 /// Of the folder of a step: "step-00000010".
 std::string step_name(std::int64_t step);
 
-/// The step folders in `folder`, oldest first, valid or not; empty when the folder does
-/// not exist.
+/// The step folders in `folder`, oldest first, valid or not; empty when the folder does not exist.
 std::vector<StepFolder> list_steps(const std::filesystem::path& folder);
 
 /// Whether a path's name is a step folder's, or begins with "step-", rather than that of a folder

@@ -31,7 +31,8 @@ class RunSummary {
 
   /// Lines, each with its end: "training is complete (30 of 30 steps)" or that the run has more
   /// steps, loss, speed, `times` if a step was done, files of the run's folder that are there, and
-  /// commands to try next. `times`: whole lines that say where the time went.
+  /// commands to try next, which fit what is `kept`. `times`: whole lines that say where the time
+  /// went.
   std::string text(const std::filesystem::path& folder, Kept kept,
                    const std::string& times = "") const;
 
