@@ -42,6 +42,13 @@ std::vector<int> ModelSpec::mixtures_of(Range range) const {
   return found;
 }
 
+std::int64_t ModelSpec::experts_of(Range range) const {
+  std::int64_t experts = 0;
+  for (const int mixture : mixtures_of(range))
+    experts += mixtures[static_cast<std::size_t>(mixture)].experts;
+  return experts;
+}
+
 double forward_flops(const ModelSpec& model, const CellSpec& cell, std::int64_t seq) {
   std::int64_t weights = 0;
   for (const int param : cell.params)

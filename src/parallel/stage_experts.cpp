@@ -10,9 +10,7 @@ StageExperts::StageExperts(const model::ModelSpec& model, Range cells, mesh::Dev
                            at::Device device, const plan::ExpertRows& rows)
     : model_(model), mesh_(mesh), mixtures_(model.mixtures_of(cells)) {
   if (mesh.layout().expert_degree() > 1) exchange_.emplace(mesh.experts(), rows, device);
-  std::int64_t experts = 0;
-  for (const int m : mixtures_) experts += model.mixtures[static_cast<std::size_t>(m)].experts;
-  counts_ = at::zeros({experts}, at::TensorOptions(at::kLong).device(device));
+  counts_ = at::zeros({model.experts_of(cells)}, at::TensorOptions(at::kLong).device(device));
   loads_.counts = by_mixture(counts_);
 }
 

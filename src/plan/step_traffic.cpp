@@ -136,10 +136,8 @@ class Step {
         plan_.layout.experts_cut_by_tp()
             ? groups_.along({Axis::dp_replicate, Axis::dp_shard, Axis::cp})
             : groups_.along({Axis::dp_replicate, Axis::dp_shard, Axis::cp, Axis::tp});
-    std::int64_t experts = 0;
-    for (const int m : model_.mixtures_of(cells))
-      experts += model_.mixtures[static_cast<std::size_t>(m)].experts;
-    if (experts > 0) rows_.add(readers, Call::all_reduce, 8 * experts);
+    if (const std::int64_t experts = model_.experts_of(cells); experts > 0)
+      rows_.add(readers, Call::all_reduce, 8 * experts);
   }
 
   /// Valid tokens, whether experts' rows fit, the loss of each source of data, the norm and the

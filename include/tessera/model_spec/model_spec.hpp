@@ -76,6 +76,8 @@ struct ModelSpec {
   std::int64_t embedding_parameter_count() const;
   /// Those whose routers are among some cells, in their order.
   std::vector<int> mixtures_of(Range cells) const;
+  /// Experts of all these mixtures.
+  std::int64_t experts_of(Range cells) const;
 };
 
 /// The decoder of that shape.
