@@ -1,7 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "format/read_manifest.hpp"
 
+#include <fmt/ranges.h>
+
 #include "format/step_folder.hpp"
+#include "tessera/base/error.hpp"
 #include "tessera/base/file.hpp"
 #include "tessera/checkpoint/inspect.hpp"
 
@@ -11,9 +14,22 @@ namespace {
 
 constexpr std::int64_t kLimitBytes = std::int64_t{1} << 30;
 
+/// Error(checkpoint) that says which steps are there.
+void require_there(const std::filesystem::path& step_folder) {
+  std::error_code ignored;
+  if (std::filesystem::exists(step_folder, ignored)) return;
+  const std::filesystem::path folder = step_folder.parent_path();
+  std::vector<std::int64_t> steps;
+  for (const StepFolder& there : list_steps(folder)) steps.push_back(there.step);
+  fail(ExitCode::checkpoint, "there is no checkpoint {}; {}", step_folder.string(),
+       steps.empty() ? "the folder has none"
+                     : fmt::format("the folder has those of the steps {}", fmt::join(steps, ", ")));
+}
+
 }  // namespace
 
 ReadManifest read_manifest(const std::filesystem::path& step_folder) {
+  require_there(step_folder);
   const std::filesystem::path path = step_folder / kManifestName;
   ReadManifest read{read_text(path, kLimitBytes, ExitCode::checkpoint), {}};
   read.manifest = parse_manifest(read.text, path);

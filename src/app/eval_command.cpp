@@ -43,7 +43,8 @@ void write_logits(const std::string& file, const at::Tensor& logits) {
 int run_logits(const std::string& input, const std::string& logits, const Args& job) {
   const tessera::config::Resolved resolved = tessera::config::resolve(job);
   const at::Tensor tokens = read_tokens(input);
-  tessera::train::Inference model(tessera::plan::plan_inference(resolved, 0), tokens.size(1), 0);
+  tessera::train::Inference model(tessera::plan::plan_inference(resolved, 0), tokens.size(1),
+                                  nullptr);
   write_logits(logits, model.logits(tokens));
   return 0;
 }
@@ -67,6 +68,7 @@ std::string as_text(const ValidationResult& result) {
 /// Who asks for a loss has not written that validation is on.
 std::int64_t find_problems(tessera::config::Reading& job, int ranks) {
   using tessera::inputs::JobCheck;
+  job.use = tessera::config::JobUse::inference;
   const std::int64_t vocabulary = JobCheck(JobCheck::Files::looked_at).find_problems(job, ranks);
   tessera::config::Problem no_data;
   no_data.text =
@@ -75,10 +77,6 @@ std::int64_t find_problems(tessera::config::Reading& job, int ranks) {
       "training data that was held out";
   for (tessera::config::Problem& problem : job.problems)
     if (problem.text.starts_with("validation.enable = true has no data")) problem = no_data;
-  // of settings that only training has
-  std::erase_if(job.resolved.warnings, [](const std::string& warning) {
-    return warning.find(" has no effect: ") != std::string::npos;
-  });
   return vocabulary;
 }
 

@@ -8,6 +8,7 @@
 #include "command_line.hpp"
 #include "folder_job.hpp"
 #include "tensor_commands.hpp"
+#include "tessera/base/log.hpp"
 #include "tessera/base/utf8.hpp"
 #include "tessera/data/tokenizer.hpp"
 #include "tessera/train/inference.hpp"
@@ -57,7 +58,7 @@ int generate(const Options& options) {
   const std::int64_t vocabulary = tokenizer ? tokenizer->vocab_size() : 0;
   tessera::train::Inference model(tessera::plan::plan_inference(resolved, vocabulary),
                                   static_cast<std::int64_t>(prompt.size()) + options.max_new_tokens,
-                                  vocabulary);
+                                  tokenizer ? &*tokenizer : nullptr);
   const auto stop = tokenizer && options.prompt ? tokenizer->eos_id() : std::nullopt;
   const auto ids = model.generate(prompt, options.max_new_tokens, options.sampling, stop);
   if (options.print_ids)
@@ -88,14 +89,21 @@ int run(const Args& args) {
   app.add_option("--temperature", options.sampling.temperature, "0 = always the most likely token")
       .show_default()
       .at_least(0);
-  app.add_option("--top-k", options.sampling.top_k, "sample from the k most likely tokens; 0 = all")
-      .show_default()
-      .at_least(0);
-  app.add_option("--seed", options.sampling.seed, "seed of the sampling").show_default();
+  const auto top_k = app.add_option("--top-k", options.sampling.top_k,
+                                    "sample from the k most likely tokens; 0 = all")
+                         .show_default()
+                         .at_least(0);
+  const auto seed =
+      app.add_option("--seed", options.sampling.seed, "seed of the sampling").show_default();
   app.add_flag("--print-ids", options.print_ids, "print token ids instead of text");
   const auto [own, job] = tessera::app::split_job_flags(args);
   if (!app.parse(own)) return 0;
   options.overrides = job;
+  if (options.sampling.temperature <= 0)
+    for (const auto& [flag, name] : {std::pair(top_k, "--top-k"), std::pair(seed, "--seed")})
+      if (flag.given())
+        tessera::log::warning("{} has no effect: --temperature is 0, always the most likely token",
+                              name);
   tessera::require(options.prompt || !options.prompt_ids.empty(), ExitCode::usage,
                    "give --prompt TEXT or --prompt-ids IDS");
   return generate(options);

@@ -108,10 +108,12 @@ struct Convert {
 
   Convert(tessera::app::Flags& parent, const char* name, const char* summary)
       : app(parent.add_subcommand(name, summary)) {
-    app.add_option("--tokenizer,tokenizer", file, "tokenizer.json or its folder").required();
+    app.add_option("--tokenizer,tokenizer", file, "tokenizer.json or its folder; needed once");
   }
 
   int run(json (*convert)(const data::Tokenizer&, const json&)) const {
+    tessera::require(!file.empty(), tessera::ExitCode::usage,
+                     "name a tokenizer: a tokenizer.json or its folder");
     const data::Tokenizer tokenizer = data::Tokenizer::load(file);
     return answer_lines([&](const json& value) { return convert(tokenizer, value); });
   }

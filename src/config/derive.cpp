@@ -40,16 +40,6 @@ void forget_moments(Draft& draft) {
   draft.derived["optimizer.moments_dtype"] = "training.dtype";
 }
 
-void warn_of_unused_rounding(Draft& draft) {
-  const config::JobConfig& job = draft.job;
-  if (job.training.dtype == "bfloat16" || job.optimizer.moments_dtype == "bfloat16") return;
-  if (draft.changed("optimizer.stochastic_rounding"))
-    draft.warn_of({"optimizer.stochastic_rounding", "training.dtype", "optimizer.moments_dtype"},
-                  fmt::format("optimizer.stochastic_rounding ({}) has no effect: neither weights "
-                              "nor moments are bfloat16",
-                              draft.place_of("optimizer.stochastic_rounding").exact()));
-}
-
 /// TorchTitan's rule: a warm-up that is longer than the schedule is cut to it.
 void shorten_warmup(Draft& draft) {
   auto& schedule = draft.job.lr_scheduler;
@@ -94,15 +84,6 @@ void mask_documents(Draft& draft) {
   draft.derived["training.document_mask"] = "model.flavor";
 }
 
-void warn_of_unused_export_type(Draft& draft) {
-  const Checkpoint& checkpoint = draft.job.checkpoint;
-  if (checkpoint.last_save_model_only || !draft.changed("checkpoint.export_dtype")) return;
-  draft.warn_of({"checkpoint.export_dtype", "checkpoint.last_save_model_only"},
-                fmt::format("checkpoint.export_dtype ({}) has no effect: the last checkpoint has "
-                            "only the model if checkpoint.last_save_model_only is true",
-                            draft.place_of("checkpoint.export_dtype").exact()));
-}
-
 /// Hugging Face's files hold the model alone.
 void save_model_only_in_hf(Draft& draft) {
   Checkpoint& checkpoint = draft.job.checkpoint;
@@ -118,13 +99,11 @@ void derive(Draft& draft) {
   widen(draft, "training.mixed_precision_param", draft.job.training.mixed_precision_param);
   widen(draft, "training.mixed_precision_reduce", draft.job.training.mixed_precision_reduce);
   forget_moments(draft);
-  warn_of_unused_rounding(draft);
   shorten_warmup(draft);
   find_data(draft);
   find_hf_weights(draft);
   share_sizes(draft);
   save_model_only_in_hf(draft);
-  warn_of_unused_export_type(draft);
   mask_documents(draft);
 }
 

@@ -38,11 +38,6 @@ void Draft::complain_of_misread(const Place& place, std::string text,
   problems.back().misread = true;
 }
 
-bool Draft::changed(std::string_view key) const {
-  const Option& option = *find_option(key);
-  return written(key) && get(option, job) != default_of(option);
-}
-
 void Draft::warn_of(std::initializer_list<std::string_view> keys, std::string text) {
   if (understood(keys)) warnings.push_back(std::move(text));
 }

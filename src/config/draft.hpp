@@ -25,8 +25,6 @@ struct Draft : Findings {
   /// section that it was probably for.
   void complain_of_misread(const Place& place, std::string text,
                            const std::optional<std::string>& meant);
-  /// Written, and not as it is anyway: a recorded job has all keys.
-  bool changed(std::string_view key) const;
   /// Warns of what follows from the values of these keys, unless one of them was misread.
   void warn_of(std::initializer_list<std::string_view> keys, std::string text);
   /// Finding what was meant by an unknown word costs a walk over all keys: not done for the

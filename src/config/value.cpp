@@ -100,11 +100,15 @@ bool store(std::optional<T>& target, const Value& value) {
   return true;
 }
 
+bool is_bounded(const Option& option) {
+  return option.maximum < std::numeric_limits<double>::max();
+}
+
 std::string range_text(const Option& option) {
   std::string text;
   if (std::isfinite(option.minimum))
     text = fmt::format("{} {}", option.above_minimum ? "above" : "at least", option.minimum);
-  if (std::isfinite(option.maximum))
+  if (is_bounded(option))
     text += fmt::format("{}{} {}", text.empty() ? "" : " and ",
                         option.below_maximum ? "below" : "at most", option.maximum);
   if (option.minus_one) text += ", or -1";
@@ -116,7 +120,10 @@ std::optional<std::string> check_range(const Option& option, double number) {
   const bool low = option.above_minimum ? !(number > option.minimum) : !(number >= option.minimum);
   const bool high = option.below_maximum ? !(number < option.maximum) : !(number <= option.maximum);
   if (low || high)
-    return fmt::format("must be {}, not {}", std::isnan(number) ? "a number" : range_text(option),
+    return fmt::format("must be {}, not {}",
+                       std::isnan(number)            ? "a number"
+                       : high && !is_bounded(option) ? "a finite number"
+                                                     : range_text(option),
                        number);
   return {};
 }

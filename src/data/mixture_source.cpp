@@ -74,6 +74,10 @@ std::optional<SampleOrigin> MixtureSource::origin(std::int64_t sample) const {
   return origin;
 }
 
+std::uint64_t MixtureSource::tokenizer_hash() const {
+  return parts_.front().source->tokenizer_hash();
+}
+
 std::string MixtureSource::identity() const {
   std::string text = fmt::format("mixture {}", seed_);
   for (const Part& part : parts_) {

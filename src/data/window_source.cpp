@@ -122,6 +122,10 @@ std::optional<SampleOrigin> WindowSource::origin(std::int64_t sample) const {
   return SampleOrigin{"", file.path(), sample, sample / window_count(), window, first_token};
 }
 
+std::uint64_t WindowSource::tokenizer_hash() const {
+  return runs_.front().file.info().tokenizer_hash;
+}
+
 std::string WindowSource::identity() const {
   std::string text = fmt::format("windows {} {} {}", seq_len_, seed_, order_ == Order::shuffled);
   for (const auto& [file, tokens] : runs_)

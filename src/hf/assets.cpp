@@ -8,8 +8,10 @@
 #include "json_file.hpp"
 #include "tessera/base/error.hpp"
 #include "tessera/base/json.hpp"
+#include "tessera/base/log.hpp"
 #include "tessera/base/text_file.hpp"
 #include "tessera/data/tokenizer.hpp"
+#include "tessera/data/tokenizer_record.hpp"
 
 namespace tessera::hf {
 namespace {
@@ -39,6 +41,15 @@ std::string misfit(const data::Tokenizer& tokenizer, const fs::path& folder, std
   if (tokenizer.vocab_size() <= vocab) return "";
   return fmt::format("the tokenizer in '{}' has a vocabulary of {}, and the model one of {}",
                      folder.string(), tokenizer.vocab_size(), vocab);
+}
+
+/// That the model was trained with another tokenizer; "" if not, or if nobody knows.
+std::string stranger(const data::Tokenizer& tokenizer, const fs::path& folder,
+                     const std::string& trained_with) {
+  const std::string own = data::tokenizer_record(tokenizer.content_hash());
+  if (!data::other_tokenizer(trained_with, own)) return "";
+  return fmt::format("the tokenizer in '{}' is not the one that the model was trained with",
+                     folder.string());
 }
 
 std::string text_of(const data::Tokenizer& tokenizer, std::optional<int> id) {
@@ -92,6 +103,9 @@ Assets find_assets(const AssetPlaces& places, std::int64_t vocab) {
     assets.why_not = misfit(tokenizer, folder, vocab);
     require(!named || assets.why_not.empty(), ExitCode::data, "{}; name the tokenizer of the model",
             assets.why_not);
+    const std::string other = stranger(tokenizer, folder, places.trained_with);
+    if (named && !other.empty()) log::warning("{}", other);
+    if (!named && assets.why_not.empty()) assets.why_not = other;
     if (assets.why_not.empty()) take(tokenizer, folder, assets);
   } else {
     assets.why_not = fmt::format("there is no {} in '{}'", kTokenizer, folder.string());

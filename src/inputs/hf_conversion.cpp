@@ -9,6 +9,7 @@
 #include "tessera/base/error.hpp"
 #include "tessera/checkpoint/checkpoint_reader.hpp"
 #include "tessera/config/resolve.hpp"
+#include "tessera/data/tokenizer_record.hpp"
 #include "tessera/hf/export.hpp"
 #include "tessera/hf/folder.hpp"
 #include "tessera/hf/import.hpp"
@@ -97,7 +98,9 @@ Exported export_hf(const fs::path& folder, const fs::path& out, const ExportOpti
   model::DecoderShape shape = plan::decoder_shape_of(job, vocab);
   shape.max_positions = std::max(shape.max_positions, job.training.seq_len);
   const hf::Assets assets =
-      hf::find_assets({options.tokenizer, job.model.hf_assets_path, job.model.hf_config}, vocab);
+      hf::find_assets({options.tokenizer, job.model.hf_assets_path,
+                       data::recorded_tokenizer(opened.extra()), job.model.hf_config},
+                      vocab);
   hf::prepare_folder(out, options.replace);
   hf::export_weights(opened, model::spec_of(shape), options.dtype, hf::weights_in(out));
   hf::write_texts(out, shape, options.dtype, assets);

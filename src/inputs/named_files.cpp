@@ -7,10 +7,12 @@
 
 #include "readers.hpp"
 #include "tessera/base/error.hpp"
+#include "tessera/checkpoint/inspect.hpp"
 #include "tessera/config/mixture.hpp"
 #include "tessera/data/data_files.hpp"
 #include "tessera/data/tokenizer.hpp"
 #include "tessera/data/window_source.hpp"
+#include "tessera/plan/checkpoint_plan.hpp"
 
 namespace tessera::inputs {
 namespace {
@@ -133,16 +135,18 @@ class NamedFiles {
 
   /// A run that has checkpoints of its own does not look at the other's.
   void weights() {
-    const config::Checkpoint& c = job_.checkpoint;
+    const auto origins = plan::WeightOrigins::of(reading_.resolved);
     std::error_code ignored;
-    if (!c.initial_load_path || fs::exists(*c.initial_load_path, ignored)) return;
-    if (c.enable && fs::exists(fs::path(job_.job.dump_folder) / c.folder, ignored)) return;
-    reading_.complain_of(
-        {"checkpoint.initial_load_path", "checkpoint.enable", "checkpoint.folder",
-         "job.dump_folder"},
-        fmt::format("there is no file or folder '{}' to take weights from; check the path",
-                    *c.initial_load_path),
-        ExitCode::checkpoint);
+    if (!origins.from || fs::exists(origins.from->path, ignored)) return;
+    obey({"checkpoint.initial_load_path", "checkpoint.enable", "checkpoint.folder",
+          "job.dump_folder", "checkpoint.load_step"},
+         [&] {
+           const bool has_own = !checkpoint::list_steps(origins.checkpoints).empty();
+           require(origins.choose(reading_.use, has_own) != plan::WeightOrigin::initial_state,
+                   ExitCode::checkpoint,
+                   "there is no file or folder '{}' to take weights from; check the path",
+                   origins.from->path.string());
+         });
   }
 
   static constexpr std::int64_t kText = -1;

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "tessera/parallel/stage_weights.hpp"
 
-#include "tessera/base/name_pattern.hpp"
 #include "tessera/kernels/initial_values.hpp"
 #include "tessera/kernels/philox.hpp"
+#include "tessera/plan/model_fit.hpp"
 
 namespace tessera::parallel {
 namespace {
@@ -33,10 +33,8 @@ void draw(const ShardedParam& param, std::uint64_t seed) {
 StageWeights::StageWeights(const model::ModelSpec& model, Range cells, mesh::DeviceMesh& mesh,
                            const StageOptions& options, const TiedWeight& tied)
     : model_(model), cells_(cells), mesh_(mesh), options_(options), tied_weight_(tied) {
-  std::vector<std::string> params;
-  for (const model::ParamSpec& param : model_.params) params.push_back(param.fqn);
   for (const std::string& pattern : options_.sharding.freeze)
-    require_matches(pattern, params, "training.freeze");
+    plan::require_freezes(model_, pattern);
   make_buffers();
 }
 

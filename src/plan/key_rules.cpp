@@ -238,8 +238,9 @@ class KeyRules : public Rules {
             at("checkpoint.initial_load_model_only"));
   }
 
-  /// Settings that have no effect without another one.
+  /// Settings of training that have no effect without another one.
   void unused() {
+    if (reading_.use != config::JobUse::training) return;
     const config::Checkpoint& c = job_.checkpoint;
     const config::Optimizer& o = job_.optimizer;
     const auto warn = [&](bool applies, const char* key, const char* without) {
@@ -251,6 +252,12 @@ class KeyRules : public Rules {
     warn(!c.enable && c.load_step >= 0, "checkpoint.load_step", disabled);
     warn(!c.enable && c.load_only, "checkpoint.load_only", disabled);
     warn(!c.enable && c.last_save_in_hf, "checkpoint.last_save_in_hf", disabled);
+    warn(!c.last_save_model_only && c.export_dtype != config::Checkpoint().export_dtype,
+         "checkpoint.export_dtype",
+         "the last checkpoint has only the model if checkpoint.last_save_model_only is true");
+    warn(!o.stochastic_rounding && job_.training.dtype != "bfloat16" &&
+             o.moments_dtype != "bfloat16",
+         "optimizer.stochastic_rounding", "neither weights nor moments are bfloat16");
     warn(!c.enable && o.on_nonfinite == "rewind", "optimizer.on_nonfinite",
          "checkpoint.enable is false, and there is nothing to rewind to");
     warn(o.spike_zscore == 0 && o.on_spike == "rewind", "optimizer.on_spike",

@@ -1,8 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "tessera/plan/model_fit.hpp"
 
+#include <algorithm>
+
 #include "tessera/base/error.hpp"
+#include "tessera/base/name_pattern.hpp"
 #include "tessera/plan/placement.hpp"
+#include "tessera/plan/stage_units.hpp"
 
 namespace tessera::plan {
 namespace {
@@ -64,6 +68,20 @@ void check_routed_tokens(const model::ModelSpec& model, const mesh::Layout& layo
   require_divides(batch.microbatch_rows * batch.cut.positions(),
                   "tokens of a microbatch (each rank routes its own)", layout.degree(Axis::tp),
                   "tensor_parallel_degree");
+}
+
+void require_freezes(const model::ModelSpec& model, const std::string& pattern) {
+  std::vector<std::string> names;
+  for (const model::ParamSpec& spec : model.params) names.push_back(spec.fqn);
+  require_matches(pattern, names, "training.freeze");
+}
+
+void require_trains(const model::ModelSpec& model, const std::vector<std::string>& freeze) {
+  const bool trains = std::ranges::any_of(
+      model.params, [&](const model::ParamSpec& spec) { return !is_frozen(spec, freeze); });
+  require(trains, ExitCode::usage,
+          "training.freeze matches every parameter of {}, so that nothing is left to train",
+          model.name);
 }
 
 }  // namespace tessera::plan

@@ -195,19 +195,10 @@ std::optional<LearningRatePlan> recorded_learning_rate(std::string_view toml,
 }
 
 LoadPlan load_plan(const config::Resolved& resolved, const model::ModelSpec& model) {
-  const config::JobConfig& job = resolved.job;
-  const config::Checkpoint& c = job.checkpoint;
-  LoadPlan plan;
-  plan.resumes = c.enable;
-  plan.checkpoints = fs::path(job.job.dump_folder) / c.folder;
-  plan.own = LoadChoice::of_own(c, model);
-  plan.initial = LoadChoice::of(c, model);
+  const config::Checkpoint& c = resolved.job.checkpoint;
+  LoadPlan plan{WeightOrigins::of(resolved), LoadChoice::of_own(c, model),
+                LoadChoice::of(c, model)};
   plan.initial.saves = false;
-  const auto named = [&](const char* key) { return resolved.origin(key) == "command line"; };
-  if (named("checkpoint.load_step")) plan.named_step = c.load_step;
-  if (c.initial_load_path)
-    plan.from = {*c.initial_load_path, c.initial_load_in_hf, !c.initial_load_model_only,
-                 named("checkpoint.initial_load_path") || named("checkpoint.initial_load_in_hf")};
   return plan;
 }
 

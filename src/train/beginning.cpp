@@ -14,29 +14,42 @@ class Beginning {
       : plan_(plan), mesh_(mesh), trainer_(trainer) {}
 
   LoadedState begin() {
-    if (auto loaded = resume()) return *std::move(loaded);
-    if (!plan_.load.from) {
-      initialize();
-      return {};
+    switch (weight_origin(plan_.load, config::JobUse::training, mesh_)) {
+      case plan::WeightOrigin::own:
+        return resume();
+      case plan::WeightOrigin::initial_state:
+        return start_from(*plan_.load.from);
+      case plan::WeightOrigin::initial_values:
+        initialize();
     }
-    if (plan_.load.initial.is_partial()) initialize();
-    if (plan_.load.from->branch) return branch();
-    load_initial_weights(plan_.load, plan_.load.initial, trainer_.stages().holdings(),
-                         *plan_.model.spec, mesh_);
     return {};
   }
 
  private:
+  LoadTarget target() {
+    return {trainer_.stages().holdings(), *plan_.model.spec, mesh_,
+            trainer_.source().tokenizer_hash()};
+  }
+
   void initialize() { trainer_.stages().initialize(plan_.run.seed); }
 
-  std::optional<LoadedState> resume() {
+  LoadedState resume() {
     const plan::LoadChoice& choice = plan_.load.own;
-    if (!plan_.load.resumes) return std::nullopt;
     if (choice.step < 0)
       if (const auto last = open_model_only(mesh_.control(), plan_.load.checkpoints))
         return state_at_end(*last);
     if (choice.is_partial()) initialize();
-    return load_state(trainer_, plan_.load.checkpoints, choice);
+    auto loaded = load_state(trainer_, plan_.load.checkpoints, choice);
+    require(loaded.has_value(), ExitCode::checkpoint, "the checkpoints in {} disappeared",
+            plan_.load.checkpoints.string());
+    return *std::move(loaded);
+  }
+
+  LoadedState start_from(const plan::InitialState& from) {
+    if (plan_.load.initial.is_partial()) initialize();
+    if (from.branch) return branch();
+    load_initial_weights(target(), from, plan_.load.initial);
+    return {};
   }
 
   /// After a last checkpoint with the model alone there is nothing to resume from.
@@ -48,7 +61,7 @@ class Beginning {
             "job.dump_folder and "
             "start from this model by checkpoint.initial_load_path",
             last.folder().string(), plan_.run.steps, last.step());
-    load_model(trainer_.stages().holdings(), *plan_.model.spec, mesh_, last.folder());
+    load_model(target(), last.folder());
     TrainState state;
     state.step = last.step();
     state.samples = trainer_.first_sample(state.step);

@@ -46,20 +46,22 @@ std::int64_t pick(const at::Tensor& logits, const Sampling& sampling, std::uint6
 }  // namespace
 
 Inference::Inference(const plan::InferencePlan& plan, std::int64_t positions,
-                     std::int64_t tokenizer_vocab)
+                     const data::Tokenizer* tokenizer)
     : positions_(positions),
-      tokenizer_vocab_(tokenizer_vocab),
+      tokenizer_vocab_(tokenizer ? tokenizer->vocab_size() : 0),
       mesh_(mesh::Layout::resolve({1, 1, 1, 1, 1}, 1), mesh::Rank{0}),
       device_(default_device()),
       model_(model::make_decoder(plan.shape, positions, precision_of(plan.precision).compute,
                                  device_)),
       options_(options_of(plan.precision, device_)) {
-  plan::check_vocabulary(tokenizer_vocab, model_.name, model_.dimensions.vocab);
+  plan::check_vocabulary(tokenizer_vocab_, model_.name, model_.dimensions.vocab);
   check_memory_alone(plan, model_, device_);
   reducer_.emplace(model_, mesh_, parallel::reducer_options_of(options_, false));
   stage_.emplace(model_, Range{0, static_cast<std::int64_t>(model_.cells.size())}, mesh_, options_,
                  *reducer_);
-  load_newest_weights(plan.load, stage_->weights().holdings(), model_, mesh_);
+  load_newest_weights(
+      {stage_->weights().holdings(), model_, mesh_, tokenizer ? tokenizer->content_hash() : 0},
+      plan.load);
 }
 
 at::Tensor Inference::run(const at::Tensor& tokens, std::int64_t batch, std::int64_t position,

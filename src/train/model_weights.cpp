@@ -7,6 +7,7 @@
 #include "recorded_model.hpp"
 #include "tensor_views.hpp"
 #include "tessera/base/error.hpp"
+#include "tessera/base/log.hpp"
 #include "tessera/checkpoint/checkpoint_reader.hpp"
 #include "tessera/checkpoint/inspect.hpp"
 #include "tessera/comm/agreement.hpp"
@@ -33,69 +34,78 @@ std::string described_differences(const model::ModelSpec& model,
   }
 }
 
+TensorViews views_of(const LoadTarget& target) {
+  return model_views(ViewUse::loading, target.holdings, target.model, target.mesh);
+}
+
 }  // namespace
 
-void load_model(const parallel::Holdings& holdings, const model::ModelSpec& model,
-                mesh::DeviceMesh& mesh, const std::filesystem::path& folder,
+void load_model(const LoadTarget& target, const std::filesystem::path& folder,
                 plan::LoadChoice choice) {
-  TensorViews views = model_views(ViewUse::loading, holdings, model, mesh);
-  comm::Communicator& control = mesh.control();
+  TensorViews views = views_of(target);
+  comm::Communicator& control = target.mesh.control();
   choice.optimizer = false;  // of the run that it comes from
-  const checkpoint::LoadOptions options = load_options(choice, model);
+  const checkpoint::LoadOptions options = load_options(choice, target.model);
   const auto opened = checkpoint::load_named(control, folder, views.views(), options);
   require(opened.has_value(), ExitCode::checkpoint, "{} holds no checkpoint{}", folder.string(),
           hf::holds_weights(folder)
               ? " of Tessera but Hugging Face weights; add --checkpoint.initial_load_in_hf"
               : "");
-  if (mesh.rank() == mesh::Rank(0))
-    warn_of_other_model(opened->folder().string(), model_differences(model, opened->extra()));
+  if (target.mesh.rank() == mesh::Rank(0)) {
+    const std::string where = opened->folder().string();
+    warn_of_other_model(where, model_differences(target.model, opened->extra()));
+    warn_of_other_tokenizer(where, opened->extra(), target.tokenizer_hash);
+    log::info("weights from {}", where);
+  }
   views.write_back();
 }
 
-void load_hf_model(const parallel::Holdings& holdings, const model::ModelSpec& model,
-                   mesh::DeviceMesh& mesh, const std::filesystem::path& path,
+void load_hf_model(const LoadTarget& target, const std::filesystem::path& path,
                    const plan::LoadChoice& choice) {
   std::optional<hf::WeightFiles> files;
   std::optional<hf::ModelWeights> weights;
-  comm::on_all_ranks(mesh.control(), [&] {
+  comm::Communicator& control = target.mesh.control();
+  comm::on_all_ranks(control, [&] {
     files.emplace(path);
-    weights.emplace(*files, model, hf::Names::hugging_face);
+    weights.emplace(*files, target.model, hf::Names::hugging_face);
   });
-  if (mesh.rank() == mesh::Rank(0)) {
+  if (target.mesh.rank() == mesh::Rank(0)) {
     if (choice.mismatch != plan::Mismatch::ignore) weights->warn_of_unused();
-    warn_of_other_model(path.string(), described_differences(model, path));
+    warn_of_other_model(path.string(), described_differences(target.model, path));
+    log::info("weights from {}", path.string());
   }
-  TensorViews views = model_views(ViewUse::loading, holdings, model, mesh);
-  checkpoint::load(mesh.control(), *weights, views.views(), load_options(choice, model));
+  TensorViews views = views_of(target);
+  checkpoint::load(control, *weights, views.views(), load_options(choice, target.model));
   views.write_back();
 }
 
-void load_initial_weights(const plan::LoadPlan& plan, const plan::LoadChoice& choice,
-                          const parallel::Holdings& holdings, const model::ModelSpec& model,
-                          mesh::DeviceMesh& mesh) {
-  const plan::InitialState& from = plan.from.value();
-  if (from.in_hf)
-    load_hf_model(holdings, model, mesh, from.path, choice);
-  else
-    load_model(holdings, model, mesh, from.path, choice);
+plan::WeightOrigin weight_origin(const plan::WeightOrigins& origins, config::JobUse use,
+                                 mesh::DeviceMesh& mesh) {
+  const std::string own = comm::on_rank_zero(mesh.control(), [&] {
+    return std::string(checkpoint::list_steps(origins.checkpoints).empty() ? "" : "own");
+  });
+  return origins.choose(use, !own.empty());
 }
 
-void load_newest_weights(const plan::LoadPlan& plan, const parallel::Holdings& holdings,
-                         const model::ModelSpec& model, mesh::DeviceMesh& mesh) {
-  require(plan.named_step < 0 || !plan.from || !plan.from->named, ExitCode::usage,
-          "--checkpoint.load_step selects a step of the run, and "
-          "--checkpoint.initial_load_path other weights; keep one");
-  const std::string own = comm::on_rank_zero(mesh.control(), [&] {
-    if (plan.named_step >= 0)
-      return (plan.checkpoints / checkpoint::step_name(plan.named_step)).string();
-    const bool is_own =
-        !plan.from || (!plan.from->named && !checkpoint::list_steps(plan.checkpoints).empty());
-    return is_own ? plan.checkpoints.string() : std::string();
-  });
-  if (own.empty())
-    load_initial_weights(plan, {}, holdings, model, mesh);
+void load_initial_weights(const LoadTarget& target, const plan::InitialState& from,
+                          const plan::LoadChoice& choice) {
+  if (from.in_hf)
+    load_hf_model(target, from.path, choice);
   else
-    load_model(holdings, model, mesh, own);
+    load_model(target, from.path, choice);
+}
+
+void load_newest_weights(const LoadTarget& target, const plan::WeightOrigins& origins) {
+  switch (weight_origin(origins, config::JobUse::inference, target.mesh)) {
+    case plan::WeightOrigin::initial_state:
+      return load_initial_weights(target, *origins.from, {});
+    case plan::WeightOrigin::own:
+      if (origins.step_named)
+        return load_model(target, origins.checkpoints / checkpoint::step_name(origins.step));
+      [[fallthrough]];
+    case plan::WeightOrigin::initial_values:  // which nobody wants here: says what is missing
+      return load_model(target, origins.checkpoints);
+  }
 }
 
 }  // namespace tessera::train

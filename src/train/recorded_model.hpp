@@ -2,6 +2,7 @@
 // The model that a checkpoint was saved from, where shapes of tensors do not show it.
 #pragma once
 
+#include <cstdint>
 #include <string>
 #include <string_view>
 
@@ -16,5 +17,10 @@ std::string model_differences(const model::ModelSpec& model, std::string_view ex
 /// On the calling rank, where `differences` is not "": weights from `where` will compute otherwise
 /// than they did.
 void warn_of_other_model(const std::string& where, const std::string& differences);
+
+/// On the calling rank, where the training state of the checkpoint in `where` names another
+/// tokenizer than that of `tokenizer_hash`.
+void warn_of_other_tokenizer(const std::string& where, std::string_view state,
+                             std::uint64_t tokenizer_hash);
 
 }  // namespace tessera::train

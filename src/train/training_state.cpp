@@ -11,6 +11,7 @@
 #include "tessera/base/json.hpp"
 #include "tessera/checkpoint/inspect.hpp"
 #include "tessera/config/recorded.hpp"
+#include "tessera/data/tokenizer_record.hpp"
 #include "tessera/parallel/tensor_buffer.hpp"
 
 namespace tessera::train {
@@ -49,6 +50,10 @@ checkpoint::SaveOptions save_options(Trainer& trainer, const plan::JobPlan& plan
   return options;
 }
 
+std::string tokenizer_of(const Trainer& trainer) {
+  return data::tokenizer_record(trainer.source().tokenizer_hash());
+}
+
 checkpoint::State state_of(Trainer& trainer, const plan::JobPlan& plan, const TrainState& state) {
   const plan::LoadChoice& choice = plan.load.own;
   const json stored = {{"step", state.step},
@@ -59,6 +64,7 @@ checkpoint::State state_of(Trainer& trainer, const plan::JobPlan& plan, const Tr
                        {"seed", plan.run.seed},
                        {model::kPropertiesKey, trainer.model().properties},
                        {"data", trainer.source().identity()},
+                       {data::kTokenizerKey, tokenizer_of(trainer)},
                        {"load_step", choice.step},
                        {"left_out", choice.left_out()}};
   return {state.step, json_text(stored)};
@@ -184,8 +190,10 @@ checkpoint::SaveResult save_model_only(checkpoint::Saver& saver, Trainer& traine
   const at::ScalarType type = parallel::scalar_type_of(plan.save.export_dtype);
   const TensorViews views = model_views(ViewUse::saving, trainer.stages().holdings(),
                                         trainer.model(), trainer.mesh(), type);
-  const json state = {
-      {"step", step}, {"model_only", true}, {model::kPropertiesKey, trainer.model().properties}};
+  const json state = {{"step", step},
+                      {"model_only", true},
+                      {model::kPropertiesKey, trainer.model().properties},
+                      {data::kTokenizerKey, tokenizer_of(trainer)}};
   return saver.save(save_options(trainer, plan, folder), {step, json_text(state)}, views.views());
 }
 
@@ -228,9 +236,11 @@ std::optional<LoadedState> load_branch(Trainer& trainer, std::int64_t latest_ste
       load_options(plan.initial, trainer.model()), {latest_step, require_training_state});
   if (!opened) return std::nullopt;
   views.write_back();
-  if (trainer.mesh().rank() == mesh::Rank(0))
-    warn_of_other_model(opened->folder().string(),
-                        model_differences(trainer.model(), opened->extra()));
+  if (trainer.mesh().rank() == mesh::Rank(0)) {
+    const std::string where = opened->folder().string();
+    warn_of_other_model(where, model_differences(trainer.model(), opened->extra()));
+    warn_of_other_tokenizer(where, opened->extra(), trainer.source().tokenizer_hash());
+  }
   return take_state(trainer, *opened, plan.initial, false);
 }
 

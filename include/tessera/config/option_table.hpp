@@ -45,11 +45,11 @@ struct Option {
   /// with Support::refused: values that have their effect
   std::vector<std::string_view> working{};
   double minimum = -std::numeric_limits<double>::infinity();
-  double maximum = std::numeric_limits<double>::infinity();
-  bool above_minimum = false;  ///< the minimum itself is out of range
-  bool below_maximum = false;  ///< the maximum itself is out of range
-  bool minus_one = false;      ///< -1 is in range too
-  bool count_too = false;      ///< of a string: a whole number from 1 is allowed, too
+  double maximum = std::numeric_limits<double>::max();  ///< infinity itself only where declared
+  bool above_minimum = false;                           ///< the minimum itself is out of range
+  bool below_maximum = false;                           ///< the maximum itself is out of range
+  bool minus_one = false;                               ///< -1 is in range too
+  bool count_too = false;  ///< of a string: a whole number from 1 is allowed, too
   /// of a list of lists: what each holds; [[key]] tables with these keys serve too
   std::vector<std::string_view> columns{};
   std::size_t spare_columns = 0;  ///< this many of the last ones may be omitted

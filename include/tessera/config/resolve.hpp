@@ -2,6 +2,7 @@
 // From a command line to a checked job: file, flags, defaults, and where each value came from.
 #pragma once
 
+#include <cstdint>
 #include <map>
 #include <string>
 #include <string_view>
@@ -35,10 +36,17 @@ struct Resolved {
   static Resolved deserialize(std::string_view text);
 };
 
+/// What a job is read for.
+enum class JobUse : std::uint8_t {
+  training,
+  inference,  ///< of a model that is there; evaluation too
+};
+
 /// A job as it was read, right or wrong: a key with a wrong value keeps its default, and is
 /// complained of.
 struct Reading : Findings {
   Resolved resolved;
+  JobUse use = JobUse::training;
 };
 
 /// Reads `[FILE] [--section.key value]...`; flags win over the file. No file = defaults. Finds

@@ -39,6 +39,7 @@ class MixtureSource final : public SampleSource {
   std::optional<SampleOrigin> origin(std::int64_t sample) const override;
   /// Whatever the weights are: a run may continue with others.
   std::string identity() const override;
+  std::uint64_t tokenizer_hash() const override;
   std::vector<SourceShare> shares(std::int64_t sample) const override;
 
  private:

@@ -54,6 +54,8 @@ struct SampleSource {
   /// A word that is another one, but for accidents of 1 in 2^64, where any sample is another one:
   /// by the tokens' hashes, their order and lengths. Empty for a source that does not know.
   virtual std::string identity() const { return {}; }
+  /// Tokenizer::content_hash() of what made the tokens; 0 for a source that does not know.
+  virtual std::uint64_t tokenizer_hash() const { return 0; }
   /// What each part gave of the samples below `sample`; empty for a source of one part.
   virtual std::vector<SourceShare> shares(std::int64_t) const { return {}; }
 };

@@ -49,6 +49,7 @@ class WindowSource final : public SampleSource {
   std::vector<std::int64_t> document_starts(std::int64_t sample) const override;
   std::optional<SampleOrigin> origin(std::int64_t sample) const override;
   std::string identity() const override;
+  std::uint64_t tokenizer_hash() const override;
 
   /// Windows of one epoch.
   std::int64_t window_count() const { return ends_.back(); }

@@ -22,11 +22,13 @@ struct Assets {
 struct AssetPlaces {
   std::optional<std::filesystem::path> named;  ///< must be there
   std::filesystem::path usual;                 ///< is used if it is there, and nothing was named
+  std::string trained_with;                    ///< data::recorded_tokenizer() of the model
   /// config.json whose special ids count where there is no tokenizer
   std::optional<std::filesystem::path> config;
 };
 
-/// The tokenizer for a model with `vocab` rows. Throws Error(data) for a named one that is not
+/// The tokenizer for a model with `vocab` rows. One that the model was not trained with is taken
+/// only if it was named, with a warning. Throws Error(data) for a named one that is not
 /// there or is larger than the model, and for one that cannot be read.
 Assets find_assets(const AssetPlaces& places, std::int64_t vocab);
 

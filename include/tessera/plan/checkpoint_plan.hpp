@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "tessera/base/dtype.hpp"
-#include "tessera/config/job_config.hpp"
+#include "tessera/config/resolve.hpp"
 #include "tessera/model_spec/model_spec.hpp"
 
 namespace tessera::plan {
@@ -56,13 +56,31 @@ struct InitialState {
   bool named = false;   ///< on the command line, rather than in the job's file
 };
 
-struct LoadPlan {
+/// Which weights a job begins with.
+enum class WeightOrigin : std::uint8_t {
+  own,             ///< a checkpoint in the job's folder
+  initial_state,   ///< WeightOrigins::from
+  initial_values,  ///< drawn
+};
+
+/// Where a job may take its weights from. Every command that loads weights asks choose().
+struct WeightOrigins {
   bool resumes = false;               ///< from the run's own checkpoints
   std::filesystem::path checkpoints;  ///< the folder of these
-  LoadChoice own;                     ///< of them
+  std::int64_t step = -1;             ///< load_step; -1: the newest
+  bool step_named = false;            ///< on the command line, rather than in the job's file
   std::optional<InitialState> from;   ///< where none is there
-  LoadChoice initial;                 ///< of `from`
-  std::int64_t named_step = -1;       ///< load_step on the command line
+
+  static WeightOrigins of(const config::Resolved& resolved);
+  /// `has_own`: at least one step is in `checkpoints`. Training takes own checkpoints before all
+  /// else, if it resumes. Inference takes what the command line names, else own checkpoints, else
+  /// `from`. Throws Error(usage) if inference is told a step and other weights.
+  WeightOrigin choose(config::JobUse use, bool has_own) const;
+};
+
+struct LoadPlan : WeightOrigins {
+  LoadChoice own;      ///< of the run's own checkpoints
+  LoadChoice initial;  ///< of `from`
 };
 
 /// How many files a checkpoint has.

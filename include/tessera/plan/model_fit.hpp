@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// Can the mesh cut the model?
+// Do the mesh and the patterns of a job fit the model?
 #pragma once
+
+#include <string>
+#include <vector>
 
 #include "tessera/mesh/layout.hpp"
 #include "tessera/model_spec/model_spec.hpp"
@@ -16,5 +19,10 @@ void check_experts_fit(const model::ModelSpec& model, const mesh::Layout& layout
 /// parts are equal. Throws Error(usage).
 void check_routed_tokens(const model::ModelSpec& model, const mesh::Layout& layout,
                          const BatchPlan& batch, bool sequence_parallel);
+
+/// Throws Error(usage) if a pattern of training.freeze matches no parameter.
+void require_freezes(const model::ModelSpec& model, const std::string& pattern);
+/// Throws Error(usage) if the patterns match all parameters.
+void require_trains(const model::ModelSpec& model, const std::vector<std::string>& freeze);
 
 }  // namespace tessera::plan

@@ -37,7 +37,7 @@ struct OptimizerPlan {
   DType moments = DType::f32;
   /// Seed of the random bits by which weights and moments in bf16 are rounded; none: to nearest.
   std::optional<std::uint64_t> rounding_seed = {};
-  LearningRatePlan schedule;
+  LearningRatePlan schedule = {};
 };
 
 enum class OnNonfinite : std::uint8_t { skip, stop, rewind };

@@ -9,6 +9,7 @@
 #include <optional>
 #include <vector>
 
+#include "tessera/data/tokenizer.hpp"
 #include "tessera/mesh/device_mesh.hpp"
 #include "tessera/model/model.hpp"
 #include "tessera/parallel/stage.hpp"
@@ -24,11 +25,12 @@ struct Sampling {
 
 class Inference {
  public:
-  /// The planned model for at most `positions` positions, with weights from LoadPlan::from if that
-  /// is set, else from the newest checkpoint of the run's folder. Throws Error(checkpoint) when
-  /// neither is there, and Error(data) for a tokenizer with more ids than the model.
-  /// `tokenizer_vocab`: 0 if there is no tokenizer; generate() chooses no token beyond it.
-  Inference(const plan::InferencePlan& plan, std::int64_t positions, std::int64_t tokenizer_vocab);
+  /// The planned model for at most `positions` positions, with weights as load_newest_weights()
+  /// finds them. `tokenizer`: null if there is none; generate() chooses no token beyond it. Throws
+  /// Error(checkpoint) if there are no weights, and Error(data) for a tokenizer with more ids than
+  /// the model.
+  Inference(const plan::InferencePlan& plan, std::int64_t positions,
+            const data::Tokenizer* tokenizer);
 
   const model::Model& model() const { return model_; }
   /// tokens [batch, seq] int64 -> logits [batch, seq, vocab] float32 (float64 for a float64 model).

@@ -2,6 +2,7 @@
 // Model weights alone, out of a checkpoint or another program's files.
 #pragma once
 
+#include <cstdint>
 #include <filesystem>
 
 #include "tessera/mesh/device_mesh.hpp"
@@ -10,29 +11,38 @@
 
 namespace tessera::train {
 
+/// What weights are loaded into.
+struct LoadTarget {
+  parallel::Holdings holdings;
+  const model::ModelSpec& model;
+  mesh::DeviceMesh& mesh;
+  /// of the tokenizer that is in use; 0: not known
+  std::uint64_t tokenizer_hash = 0;
+};
+
 /// Collective over the mesh. Fills this rank's masters and buffers from a step folder, or from the
-/// newest valid checkpoint in a checkpoint folder; what `choice` omits stays as it is. Throws
-/// Error(checkpoint) when there is none or it is damaged, Error(usage) when it is of another model.
-void load_model(const parallel::Holdings& holdings, const model::ModelSpec& model,
-                mesh::DeviceMesh& mesh, const std::filesystem::path& folder,
+/// newest valid checkpoint in a checkpoint folder; what `choice` omits stays as it is. Warns if the
+/// model or the tokenizer was another one. Throws Error(checkpoint) when there is none or it is
+/// damaged, Error(usage) when it is of another model.
+void load_model(const LoadTarget& target, const std::filesystem::path& folder,
                 plan::LoadChoice choice = {});
 
 /// The same from a Hugging Face folder or one .safetensors file. Files without lm_head.weight take
 /// the embedding for it. Throws Error(data) when they are of another model.
-void load_hf_model(const parallel::Holdings& holdings, const model::ModelSpec& model,
-                   mesh::DeviceMesh& mesh, const std::filesystem::path& path,
+void load_hf_model(const LoadTarget& target, const std::filesystem::path& path,
                    const plan::LoadChoice& choice = {});
 
-/// The same from LoadPlan::from, which must be there. Warns of what a choice other than strict
-/// leaves as it is.
-void load_initial_weights(const plan::LoadPlan& plan, const plan::LoadChoice& choice,
-                          const parallel::Holdings& holdings, const model::ModelSpec& model,
-                          mesh::DeviceMesh& mesh);
+/// Collective: WeightOrigins::choose(), with what rank 0 finds in the job's folder.
+plan::WeightOrigin weight_origin(const plan::WeightOrigins& origins, config::JobUse use,
+                                 mesh::DeviceMesh& mesh);
 
-/// The same of a job that does not train: from the newest of its own checkpoints, or the step that
-/// the command line names. From LoadPlan::from if it has none, or if the command line names that.
-/// Error(usage) if it names both.
-void load_newest_weights(const plan::LoadPlan& plan, const parallel::Holdings& holdings,
-                         const model::ModelSpec& model, mesh::DeviceMesh& mesh);
+/// load_model() or load_hf_model() by `from`. Warns of what a choice other than strict leaves as it
+/// is.
+void load_initial_weights(const LoadTarget& target, const plan::InitialState& from,
+                          const plan::LoadChoice& choice);
+
+/// The same of a job that does not train, by weight_origin(). Error(checkpoint) if it has neither
+/// checkpoints nor an initial state.
+void load_newest_weights(const LoadTarget& target, const plan::WeightOrigins& origins);
 
 }  // namespace tessera::train

@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <limits>
+
 #include "declare.hpp"
 #include "tessera/config/datasets.hpp"
 
@@ -41,7 +43,8 @@ OptionList training_proper() {
           .or_minus_one(),
       OPTION(training.seq_len, "Tokens of a sequence").at_least(1),
       OPTION(training.max_norm, "Gradients are clipped to this global L2 norm; inf = never")
-          .above(0),
+          .above(0)
+          .at_most(std::numeric_limits<double>::infinity()),
       OPTION(training.steps, "Steps to train").at_least(1),
       OPTION(training.enable_cpu_offload,
              "Keep parameters, gradients and optimizer state in host memory"),

@@ -99,7 +99,7 @@ class Trajectory {
         source_(kFolder + "batches.safetensors", 8, 64),
         plan_(planned(job_of(row, dtype, layout_), model_, layout_)),
         trainer_(plan_, model_, mesh_, source_, place_.device) {
-    train::load_hf_model(trainer_.stages().holdings(), model_, mesh_,
+    train::load_hf_model({trainer_.stages().holdings(), model_, mesh_},
                          kFolder + "weights_init.safetensors");
   }
 

@@ -231,8 +231,9 @@ TEST(PartialLoad, AStartFromAnotherRunTakesItsModelAlone) {
   const auto loaded = fresh({.degrees = tensor_parallel(), .tied = false});
   const Tensors before = weights_of(*loaded), idle = moments_of(*loaded);
   const LoadChoice choice = excluding({"^output"}, *loaded);
-  train::load_model(loaded->trainer().stages().holdings(), loaded->trainer().model(),
-                    loaded->mesh(), saved.folder.path(), choice);
+  train::load_model(
+      {loaded->trainer().stages().holdings(), loaded->trainer().model(), loaded->mesh()},
+      saved.folder.path(), choice);
   expect_mixed(weights_of(*loaded), weights_of(saved.fixture), before,
                [](const std::string& name) { return name == "output.weight"; });
   for (const auto& [name, values] : moments_of(*loaded))

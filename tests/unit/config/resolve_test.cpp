@@ -179,29 +179,11 @@ TEST(Resolve, MasksDocumentsAsTheFlavorDoes) {
                       "--training.document_mask", "false"}));
 }
 
-TEST(Resolve, WarnsOfAnExportTypeThatNothingNeeds) {
-  const auto warnings = [](const Strings& flags) { return resolve(flags).warnings; };
-  const auto unused = Contains(HasSubstr("checkpoint.export_dtype"));
-  EXPECT_THAT(warnings({"--checkpoint.export_dtype", "bfloat16"}), unused);
-  EXPECT_THAT(warnings({"--checkpoint.export_dtype", "float32"}), Not(unused));
-  EXPECT_THAT(
-      warnings({"--checkpoint.export_dtype", "bfloat16", "--checkpoint.last_save_model_only"}),
-      Not(unused));
-}
-
 TEST(Resolve, WarnsOfMomentsThatFloat64Overrules) {
   const Resolved r =
       resolve({"--training.dtype", "float64", "--optimizer.moments_dtype", "bfloat16"});
   EXPECT_EQ(r.job.optimizer.moments_dtype, "auto");
   EXPECT_THAT(r.warnings, Contains(HasSubstr("optimizer.moments_dtype = \"bfloat16\"")));
-}
-
-TEST(Resolve, WarnsOfRoundingThatNothingNeeds) {
-  const auto warnings = [](const std::string& type) {
-    return resolve({"--training.dtype", type, "--optimizer.stochastic_rounding", "false"}).warnings;
-  };
-  EXPECT_THAT(warnings("float32"), Contains(HasSubstr("optimizer.stochastic_rounding")));
-  EXPECT_THAT(warnings("bfloat16"), Not(Contains(HasSubstr("optimizer.stochastic_rounding"))));
 }
 
 /// A job in which every kind of value differs from its default.

@@ -114,6 +114,31 @@ TEST(JobPlan, HuggingFaceWeightsAreBesideTheTokenizer) {
   EXPECT_TRUE(from({in_hf, "--checkpoint.initial_load_path", "weights"}).named);
 }
 
+/// One rule for all commands; what a job's file says of a step is of its training.
+TEST(WeightOrigins, TrainingTakesOwnCheckpointsAndInferenceWhatTheCommandLineNames) {
+  const auto chosen = [](config::JobUse use, bool has_own, const config::Strings& flags) {
+    return WeightOrigins::of(config::resolve(flags)).choose(use, has_own);
+  };
+  constexpr config::JobUse training = config::JobUse::training,
+                           inference = config::JobUse::inference;
+  const config::Strings others{"--checkpoint.initial_load_path", "base"},
+      resumes{"--checkpoint.enable", "--checkpoint.initial_load_path", "base"},
+      step{"--checkpoint.enable", "--checkpoint.load_step", "3"};
+  EXPECT_EQ(chosen(training, true, {}), WeightOrigin::initial_values) << "enable is false";
+  EXPECT_EQ(chosen(training, true, others), WeightOrigin::initial_state);
+  EXPECT_EQ(chosen(training, true, resumes), WeightOrigin::own);
+  EXPECT_EQ(chosen(training, false, resumes), WeightOrigin::initial_state);
+  EXPECT_EQ(chosen(training, false, step), WeightOrigin::own) << "or it would be ignored";
+  EXPECT_EQ(chosen(inference, true, {}), WeightOrigin::own);
+  EXPECT_EQ(chosen(inference, false, {}), WeightOrigin::initial_values);
+  EXPECT_EQ(chosen(inference, true, others), WeightOrigin::initial_state);
+  EXPECT_EQ(chosen(inference, false, step), WeightOrigin::own);
+  WeightOrigins of_the_file = WeightOrigins::of(config::resolve(others));
+  of_the_file.from->named = false;
+  EXPECT_EQ(of_the_file.choose(inference, true), WeightOrigin::own);
+  EXPECT_EQ(of_the_file.choose(inference, false), WeightOrigin::initial_state);
+}
+
 TEST(JobPlan, ProblemsOfAResolvedJobNameTheOrigins) {
   const std::string error = error_of(ExitCode::usage, [&] {
     plan_of({"--parallelism.tensor_parallel_degree", "3"}, 8);

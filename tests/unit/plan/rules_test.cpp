@@ -9,7 +9,9 @@
 namespace tessera::plan {
 namespace {
 
+using testing::Contains;
 using testing::HasSubstr;
+using testing::Not;
 
 /// What the rules say of a job that has data; empty if it is right.
 std::string mistake(config::Strings args) {
@@ -31,6 +33,41 @@ TEST(Rules, BlameThePlaceOfTheKeyThatWasWritten) {
               HasSubstr(file.at(2) + "1: seq_len 100 is not a multiple of 8"));
   EXPECT_THAT(mistake({"--parallelism.tensor_parallel_degree", "3"}),
               HasSubstr("--parallelism.tensor_parallel_degree: seq_len 2048"));
+}
+
+/// Settings of training; who only uses a model is not told of them.
+TEST(Rules, WarnOfWhatHasNoEffect) {
+  const auto warnings = [](config::JobUse use, const config::Strings& flags) {
+    config::Reading job = config::read_job(flags);
+    job.use = use;
+    Planner().plan(job, 0, 0);
+    return job.resolved.warnings;
+  };
+  constexpr config::JobUse training = config::JobUse::training;
+  const config::Strings exports{"--checkpoint.export_dtype", "bfloat16"};
+  const auto export_type = Contains(HasSubstr("checkpoint.export_dtype"));
+  EXPECT_THAT(warnings(training, exports), export_type);
+  EXPECT_THAT(warnings(config::JobUse::inference, exports), Not(export_type));
+  EXPECT_THAT(warnings(training, {"--checkpoint.export_dtype", "float32"}), Not(export_type));
+  EXPECT_THAT(warnings(training, {"--checkpoint.export_dtype", "bfloat16",
+                                  "--checkpoint.last_save_model_only"}),
+              Not(export_type));
+  const auto rounding = Contains(HasSubstr("optimizer.stochastic_rounding"));
+  const auto nearest = [&](const char* type) {
+    return warnings(training,
+                    {"--training.dtype", type, "--optimizer.stochastic_rounding", "false"});
+  };
+  EXPECT_THAT(nearest("float32"), rounding);
+  EXPECT_THAT(nearest("bfloat16"), Not(rounding));
+}
+
+TEST(Rules, LeaveSomethingToTrain) {
+  EXPECT_THAT(mistake({"--training.freeze", "a^,.*"}), HasSubstr("nothing is left to train"));
+  EXPECT_THAT(mistake({"--training.freeze", "^tok,^layers,^norm,^output"}),
+              HasSubstr("--training.freeze: training.freeze matches every parameter of llama3"));
+  EXPECT_EQ(mistake({"--training.freeze", "^tok,^layers,^norm"}), "");
+  EXPECT_THAT(mistake({"--optimizer.lr", "inf"}), HasSubstr("must be a finite number"));
+  EXPECT_EQ(mistake({"--training.max_norm", "inf"}), "");
 }
 
 TEST(Rules, MicrobatchesFillTheRoundsOfASchedule) {

@@ -58,7 +58,7 @@ TEST_P(Families, LogitsAreThoseOfTransformers) {
   const at::Tensor logits = expected(GetParam(), "logits", DType::f32);
   for (const char* config : {"config.json", "config.v4.json"})
     for (const char* dtype : {"float32", "float64"}) {
-      Inference model(plan::plan_inference(job(GetParam(), config, dtype), 0), 24, 0);
+      Inference model(plan::plan_inference(job(GetParam(), config, dtype), 0), 24, nullptr);
       EXPECT_LE((model.logits(ids) - logits).abs().max().item<double>(), 1e-5)
           << config << " in " << dtype;
     }
@@ -66,7 +66,7 @@ TEST_P(Families, LogitsAreThoseOfTransformers) {
 
 /// With keys and values remembered as without: the most likely token behind each prefix.
 TEST_P(Families, GenerationFollowsTheLogits) {
-  Inference model(plan::plan_inference(job(GetParam(), "config.json", "float64"), 0), 24, 0);
+  Inference model(plan::plan_inference(job(GetParam(), "config.json", "float64"), 0), 24, nullptr);
   const std::vector<std::int32_t> prompt{1, 2, 3, 4, 5};
   const auto generated = model.generate(prompt, 12, {}, std::nullopt);
   std::vector<std::int64_t> all(prompt.begin(), prompt.end());
@@ -107,7 +107,7 @@ struct OneRank {
         model(model_of(plan, at::kCPU)),
         source(family),
         trainer(plan, model, mesh, source, at::kCPU) {
-    load_hf_model(trainer.stages().holdings(), model, mesh, kFamilies + family);
+    load_hf_model({trainer.stages().holdings(), model, mesh}, kFamilies + family);
   }
 
   plan::JobPlan plan;
@@ -155,7 +155,7 @@ TEST_P(Families, ExportedAgainIsTheSameFile) {
       config::resolve({"--model.hf_config", (folder / "hf" / "config.json").string(),
                        "--checkpoint.initial_load_path", (folder / "hf").string(),
                        "--checkpoint.initial_load_in_hf"});
-  Inference model(plan::plan_inference(exported, 0), 24, 0);
+  Inference model(plan::plan_inference(exported, 0), 24, nullptr);
   const at::Tensor logits = model.logits(expected(GetParam(), "input_ids", DType::i64));
   EXPECT_LE((logits - expected(GetParam(), "logits", DType::f32)).abs().max().item<double>(), 1e-5);
 }
@@ -163,7 +163,7 @@ TEST_P(Families, ExportedAgainIsTheSameFile) {
 TEST(FamiliesMistakes, AreNamed) {
   OneRank job("mixtral", "float32");
   const std::string error = error_of(ExitCode::data, [&] {
-    load_hf_model(job.trainer.stages().holdings(), job.model, job.mesh, kFamilies + "qwen3");
+    load_hf_model({job.trainer.stages().holdings(), job.model, job.mesh}, kFamilies + "qwen3");
   });
   EXPECT_THAT(error, testing::HasSubstr("qwen3 does not fit this job"));
   EXPECT_THAT(error, testing::HasSubstr("there is no model.layers."));

@@ -140,7 +140,7 @@ TEST_F(HfImport, QuantizedWeightsLoadDirectly) {
                                    "--checkpoint.initial_load_path", folder,
                                    "--checkpoint.initial_load_in_hf"};
     if (quantized) words.push_back("--checkpoint.initial_load_in_hf_quantized");
-    Inference model(plan::plan_inference(config::resolve(words), 0), 16, 0);
+    Inference model(plan::plan_inference(config::resolve(words), 0), 16, nullptr);
     return model.logits(at::arange(16).view({1, -1}));
   };
   const at::Tensor theirs = logits(from + "/twin", false);

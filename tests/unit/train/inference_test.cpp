@@ -29,7 +29,7 @@ class HfTiny : public testing::TestWithParam<const char*> {};
 INSTANTIATE_TEST_SUITE_P(Spellings, HfTiny, testing::Values("config.json", "config.v4.json"));
 
 TEST_P(HfTiny, LogitsAreThoseOfTransformers) {
-  Inference model(plan::plan_inference(job(GetParam()), 0), 40, 0);
+  Inference model(plan::plan_inference(job(GetParam()), 0), 40, nullptr);
   const auto ids = expected_ids("input_ids");
   const at::Tensor tokens =
       at::tensor(std::vector<std::int64_t>(ids.begin(), ids.end())).view({1, -1});
@@ -45,7 +45,7 @@ TEST_P(HfTiny, LogitsAreThoseOfTransformers) {
 }
 
 TEST_P(HfTiny, GreedyContinuationIsThatOfTransformers) {
-  Inference model(plan::plan_inference(job(GetParam()), 0), 56, 0);
+  Inference model(plan::plan_inference(job(GetParam()), 0), 56, nullptr);
   const auto all = expected_ids("greedy_16");
   const std::vector<std::int32_t> prompt(all.begin(), all.begin() + 40);
   EXPECT_EQ(model.generate(prompt, 16, {}, std::nullopt),
@@ -53,7 +53,7 @@ TEST_P(HfTiny, GreedyContinuationIsThatOfTransformers) {
 }
 
 TEST(Inference, SamplingIsAFunctionOfTheSeed) {
-  Inference model(plan::plan_inference(job("config.json"), 0), 30, 0);
+  Inference model(plan::plan_inference(job("config.json"), 0), 30, nullptr);
   const auto a = model.generate({998, 5}, 20, {1.0, 0, 3}, std::nullopt);
   EXPECT_EQ(a, model.generate({998, 5}, 20, {1.0, 0, 3}, std::nullopt));
   EXPECT_NE(a, model.generate({998, 5}, 20, {1.0, 0, 4}, std::nullopt));
@@ -62,7 +62,7 @@ TEST(Inference, SamplingIsAFunctionOfTheSeed) {
 }
 
 TEST(Inference, RefusesWhatTheModelCannotTake) {
-  Inference model(plan::plan_inference(job("config.json"), 0), 8, 0);
+  Inference model(plan::plan_inference(job("config.json"), 0), 8, nullptr);
   EXPECT_THROW(model.generate({}, 2, {}, std::nullopt), Error);
   EXPECT_THROW(model.generate({1000}, 2, {}, std::nullopt), Error);
   EXPECT_THROW(model.generate({1, 2}, 7, {}, std::nullopt), Error);
