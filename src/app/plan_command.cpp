@@ -5,6 +5,7 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <cmath>
 #include <iostream>
 #include <nlohmann/json.hpp>
 
@@ -35,8 +36,28 @@ using Request = tessera::app::PlanRequest;
 
 using planner::kGiB;
 
-tessera::plan::JobPlan plan_of(config::Reading& job, int gpus) {
-  const auto plan = tessera::plan::Planner().plan(job, gpus, 0);
+/// A search may begin with a job that is legal where the one that is written is not.
+std::optional<planner::LegalJob> start_of_search(const config::Reading& written,
+                                                 const config::Reading& refused,
+                                                 const Request& request) {
+  if (!request.search || request.gpus < 1 || !written.problems.empty()) return std::nullopt;
+  tessera::plan::Planner planner;
+  auto start = planner::legal_on(written.resolved, request.gpus, planner);
+  if (start)
+    tessera::log::warning("{}\nthe search starts from the job with {}",
+                          config::message_of(refused.problems), fmt::join(start->changes, ", "));
+  return start;
+}
+
+tessera::plan::JobPlan plan_of(config::Reading& job, const Request& request) {
+  const config::Reading written = job;
+  auto plan = tessera::plan::Planner().plan(job, request.gpus, 0);
+  if (!plan)
+    if (auto start = start_of_search(written, job, request)) {
+      job = written;
+      job.resolved = std::move(start->job);
+      plan = std::move(start->plan);
+    }
   for (const std::string& choice : job.resolved.choices) tessera::log::info("{}", choice);
   for (const std::string& warning : job.resolved.warnings) tessera::log::warning("{}", warning);
   config::throw_if_wrong(job.problems);
@@ -45,7 +66,8 @@ tessera::plan::JobPlan plan_of(config::Reading& job, int gpus) {
 }
 
 nlohmann::json as_json(const planner::Workload& work, const Request& request,
-                       const planner::Stack& stack, const planner::Price& price) {
+                       const planner::Machine& machine, const planner::Stack& stack,
+                       const planner::Price& price) {
   nlohmann::json terms, exposed;
   for (const planner::MemoryTerm& term : planner::kMemoryTerms)
     terms[term.name] = price.memory.*term.bytes / kGiB;
@@ -63,6 +85,7 @@ nlohmann::json as_json(const planner::Workload& work, const Request& request,
           {"exposed_seconds", exposed},
           {"memory_gib", price.memory.total() / kGiB},
           {"memory_terms_gib", terms},
+          {"runtime_memory_gib", planner::runtime_bytes(machine) / kGiB},
           {"host_memory_gib", price.memory.on_host / kGiB},
           {"fits", price.fits}};
 }
@@ -91,16 +114,22 @@ void print_time(const planner::Workload& work, const planner::Price& price,
 }
 
 void print_memory(const planner::Price& price, const planner::Machine& machine) {
-  std::cout << fmt::format("memory      {:.1f} GiB of {:.1f}: ", price.memory.total() / kGiB,
-                           machine.memory_bytes / kGiB);
+  const bool small = price.memory.total() < kGiB;
+  const double unit = small ? kGiB / 1024 : kGiB;
+  std::cout << fmt::format("memory      {:.1f} {} of {:.1f}: ", price.memory.total() / unit,
+                           small ? "MiB" : "GiB", machine.memory_bytes / unit);
   const char* separator = "";
   for (const planner::MemoryTerm& term : planner::kMemoryTerms) {
-    const double gib = price.memory.*term.bytes / kGiB;
-    if (gib < 0.05) continue;
-    std::cout << separator << fmt::format("{} {:.1f}", term.name, gib);
+    const double amount = price.memory.*term.bytes / unit;
+    if (amount < 0.05) continue;
+    std::cout << separator << fmt::format("{} {:.1f}", term.name, amount);
     separator = ", ";
   }
-  std::cout << (price.fits ? "\n" : "\n            DOES NOT FIT\n");
+  std::cout << '\n';
+  if (!price.fits)
+    std::cout << fmt::format("            DOES NOT FIT: {} take {:.1f} GiB more\n",
+                             machine.host ? "LibTorch and MPI" : "CUDA, NCCL and libraries",
+                             planner::runtime_bytes(machine) / kGiB);
   if (price.memory.on_host > 0)
     std::cout << fmt::format("            and {:.1f} GiB of the host for each GPU: activations\n",
                              price.memory.on_host / kGiB);
@@ -108,12 +137,13 @@ void print_memory(const planner::Price& price, const planner::Machine& machine) 
 
 /// The variant as a job: its data are those of the file, which planning does not need.
 void write_job(const std::string& path, const tessera::app::Advice& advice,
-               const config::JobConfig& given) {
+               const config::JobConfig& given, const std::string& machine) {
   tessera::require(!advice.found.best.empty(), ExitCode::usage,
                    "no variant fits: {} is not written", path);
   config::Resolved job = advice.found.best.front().job;
   job.job.training.dataset_path = given.training.dataset_path;
   job.job.validation.enable = given.validation.enable;
+  if (given.job.machine.value_or(planner::kUsualMachine) != machine) job.job.job.machine = machine;
   tessera::write_file_atomically(path, job.to_toml());
 }
 
@@ -143,6 +173,21 @@ std::string picture_file(const Request& request, const tessera::app::PicturedJob
                                         : tessera::app::picture_of(request.picture, job);
 }
 
+void tell_written(const Request& request, const std::string& file) {
+  if (!request.json) std::cout << "wrote       " << file << '\n';
+}
+
+/// Files of machines and stacks may hold anything.
+planner::Price price_of(const planner::Workload& work, const planner::Machine& machine,
+                        const planner::Stack& stack) {
+  planner::Price price = planner::price(work, machine, stack);
+  tessera::require(std::isfinite(price.step_seconds) && price.step_seconds > 0, ExitCode::usage,
+                   "by machine {} and stack {} a step takes {} s; correct the figures in their "
+                   "files",
+                   machine.name, stack.name, price.step_seconds);
+  return price;
+}
+
 int run(const Args& args) {
   if (!args.empty() && args.front() == "calibrate")
     tessera::app::become_tensor_program(tessera::app::kCalibrate.name,
@@ -165,11 +210,11 @@ int run(const Args& args) {
   const config::JobConfig given = job.resolved.job;
   tessera::app::name_data(job.resolved.job);
   planner::choose_values(job, request.gpus, 0, chosen_for, stack);
-  const tessera::plan::JobPlan plan = plan_of(job, request.gpus);
+  const tessera::plan::JobPlan plan = plan_of(job, request);
   const planner::Machine machine = planner::machine_of(request.machine, plan.layout.world());
   const planner::VariantSpace space(job.resolved, plan, machine, stack);
   const planner::Workload& work = space.own_work();
-  const planner::Price price = planner::price(work, machine, stack);
+  const planner::Price price = price_of(work, machine, stack);
   const tessera::app::Advice advice = tessera::app::advice_of(
       job.resolved, space, price, machine, stack, {request.search, request.explain});
   const std::vector<std::string> emulated = emulated_products(plan, stack);
@@ -177,7 +222,7 @@ int run(const Args& args) {
   if (request.run.wanted())
     forecast = tessera::app::forecast_of(request.run, plan, work, price, machine, stack);
   if (request.json) {
-    nlohmann::json out = as_json(work, request, stack, price);
+    nlohmann::json out = as_json(work, request, machine, stack, price);
     if (!emulated.empty()) out["emulated"] = emulated;
     if (forecast) out["run"] = tessera::app::run_json(*forecast);
     if (request.traffic) out["traffic"] = tessera::app::traffic_json(plan);
@@ -190,17 +235,14 @@ int run(const Args& args) {
     if (request.traffic) std::cout << tessera::app::traffic_table(plan);
     print(advice);
   }
-  const auto wrote = [&](const std::string& file) {
-    if (!request.json) std::cout << "wrote       " << file << '\n';
-  };
   if (!request.picture.empty()) {
     tessera::write_file_atomically(
         request.out, picture_file(request, {job.resolved, work, machine, stack}, price));
-    wrote(request.out);
+    tell_written(request, request.out);
   }
   if (request.write.empty()) return 0;
-  write_job(request.write, advice, given);
-  wrote(request.write);
+  write_job(request.write, advice, given, request.machine);
+  tell_written(request, request.write);
   return 0;
 }
 

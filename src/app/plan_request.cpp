@@ -5,6 +5,7 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <filesystem>
 #include <initializer_list>
 
 #include "plan_pictures.hpp"
@@ -151,6 +152,11 @@ PlanRequest plan_request_of(const Args& args) {
       request.job.push_back(args[i]);
   }
   request.search |= !request.write.empty();
+  std::error_code ignored;
+  for (const std::string& word : request.job)
+    require(request.write.empty() || !std::filesystem::equivalent(word, request.write, ignored),
+            ExitCode::usage, "--write {} would replace the job that is read; name another file",
+            request.write);
   if (!request.from.empty())
     check_run(request, args);
   else

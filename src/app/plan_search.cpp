@@ -30,13 +30,13 @@ void print_option(const planner::Option& option, const Advice& advice) {
 
 void print_remedy(const Advice& advice) {
   if (!advice.remedy) {
-    std::cout << fmt::format("no variant fits, on no number of {}s with the same batch\n",
-                             advice.unit);
+    std::cout << fmt::format(
+        "no variant fits, on any power of two as many {}s with the same batch\n", advice.unit);
     return;
   }
   const planner::Option& option = advice.remedy->option;
   std::vector<std::string> changes = option.changes;
-  if (advice.remedy->more_gpus)
+  if (advice.remedy->other_gpus)
     changes.insert(changes.begin(), fmt::format("--gpus {}", advice.remedy->gpus));
   std::cout << fmt::format(
       "smallest change that makes it fit:\n  {}: {:.0f} tokens/s a {}, {:.1f} GiB\n",

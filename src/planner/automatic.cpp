@@ -145,7 +145,7 @@ class Choice {
                     ranks_, machine_.name, machine_.memory_bytes / kGiB,
                     remedy && remedy->bfloat16_state
                         ? fmt::format("set {}", fmt::join(remedy->option.changes, ", "))
-                    : remedy && remedy->more_gpus
+                    : remedy && remedy->other_gpus
                         ? fmt::format("take {} ranks", remedy->gpus)
                         : "see `tessera plan` for what else makes the job smaller"));
   }

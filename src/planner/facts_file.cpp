@@ -63,6 +63,14 @@ double FactsFile::number(const TomlEntry& entry) const {
   return number_in(*this, entry, entry.node);
 }
 
+int FactsFile::count(const TomlEntry& entry) const {
+  constexpr double kMost = 1 << 20;
+  const double value = number(entry);
+  if (value < 1 || value > kMost || value != std::floor(value))
+    refuse(entry, fmt::format("must be a whole number from 1 to {:.0f}", kMost));
+  return static_cast<int>(value);
+}
+
 bool FactsFile::truth(const TomlEntry& entry) const {
   if (const auto* value = std::get_if<bool>(&entry.node.value)) return *value;
   refuse(entry, "must be true or false");

@@ -26,6 +26,8 @@ class FactsFile {
   const config::TomlTable& entries() const { return entries_; }
   const config::TomlTable& table(const config::TomlEntry& entry) const;
   double number(const config::TomlEntry& entry) const;
+  /// A whole number from 1.
+  int count(const config::TomlEntry& entry) const;
   bool truth(const config::TomlEntry& entry) const;
   const std::string& word(const config::TomlEntry& entry) const;
   /// Exactly two numbers.

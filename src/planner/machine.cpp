@@ -62,9 +62,9 @@ class Reader {
 
   void gpu(const TomlEntry& entry) {
     if (entry.key == "multiprocessors")
-      machine_.multiprocessors = static_cast<int>(facts_.number(entry));
+      machine_.multiprocessors = facts_.count(entry);
     else if (entry.key == "tile_rows")
-      machine_.tile_rows = static_cast<std::int64_t>(facts_.number(entry));
+      machine_.tile_rows = facts_.count(entry);
     else if (entry.key == "rated_w")
       rated_watts_ = facts_.number(entry);
     else
@@ -73,7 +73,7 @@ class Reader {
 
   void links(const TomlEntry& entry) {
     if (entry.key == "nvlink_domain")
-      machine_.nvlink_domain = std::max(1, static_cast<int>(facts_.number(entry)));
+      machine_.nvlink_domain = facts_.count(entry);
     else
       quantity(entry, kLinks);
   }

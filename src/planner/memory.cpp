@@ -132,9 +132,12 @@ double least_bytes(const Workload& work, const Stack& stack, const std::vector<i
 
 bool fits(const Memory& memory, const Machine& machine) { return may_fit(memory.total(), machine); }
 
+double runtime_bytes(const Machine& machine) {
+  return machine.host ? physics::kHostRuntimeBytes : physics::kRuntimeBytes;
+}
+
 bool may_fit(double least_bytes, const Machine& machine) {
-  const double beside = machine.host ? physics::kHostRuntimeBytes : physics::kRuntimeBytes;
-  return least_bytes + beside <= machine.memory_bytes;
+  return least_bytes + runtime_bytes(machine) <= machine.memory_bytes;
 }
 
 }  // namespace tessera::planner

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <array>
 #include <string>
+#include <type_traits>
 #include <vector>
 
 #include "each_variant.hpp"
@@ -112,31 +113,65 @@ std::optional<Remedy> of_smaller_state(const config::Resolved& job, int gpus,
   return std::nullopt;
 }
 
+std::optional<Remedy> of_gpus(const config::Resolved& job, int gpus, plan::Planner& planner,
+                              const Machine& machine, const Stack& stack) {
+  const std::optional<LegalJob> there = legal_on(job, gpus, planner);
+  if (!there) return std::nullopt;
+  std::optional<Remedy> remedy =
+      of_space(VariantSpace(there->job, there->plan, machine, stack), machine, stack);
+  if (!remedy) return std::nullopt;
+  remedy->other_gpus = true;
+  std::vector<std::string>& changes = remedy->option.changes;
+  for (const std::string& change : there->changes) {
+    const std::string key = change.substr(0, change.find(" = ") + 3);
+    const bool again = std::ranges::any_of(
+        changes, [&](const std::string& other) { return other.starts_with(key); });
+    if (!again) changes.insert(changes.begin(), change);
+  }
+  return remedy;
+}
+
 }  // namespace
+
+std::optional<LegalJob> legal_on(const config::Resolved& job, int gpus, plan::Planner& planner) {
+  constexpr const char* kShard = "parallelism.data_parallel_shard_degree";
+  constexpr const char* kTensor = "parallelism.tensor_parallel_degree";
+  constexpr const char* kRows = "training.local_batch_size";
+  const config::JobConfig& own = job.job;
+  for (const int factor : {1, 2, 4, 8}) {
+    const int tp = own.parallelism.tensor_parallel_degree * factor;
+    if (tp < 0 && factor > 1) break;
+    for (std::int64_t rows = own.training.local_batch_size; rows >= 1; rows /= 2) {
+      config::Reading reading;
+      reading.resolved = job;
+      std::vector<std::string> changes;
+      const auto set = [&](const char* key, auto& value, std::int64_t to) {
+        if (value == to) return;
+        value = static_cast<std::remove_reference_t<decltype(value)>>(to);
+        reading.resolved.origins[key] = "tessera plan";
+        changes.push_back(fmt::format("{} = {}", key, to));
+      };
+      config::JobConfig& now = reading.resolved.job;
+      set(kShard, now.parallelism.data_parallel_shard_degree, -1);
+      set(kTensor, now.parallelism.tensor_parallel_degree, tp);
+      set(kRows, now.training.local_batch_size, rows);
+      if (auto plan = planner.plan(reading, gpus, 0))
+        return LegalJob{std::move(reading.resolved), std::move(*plan), std::move(changes)};
+    }
+  }
+  return std::nullopt;
+}
 
 std::optional<Remedy> smallest_remedy(const config::Resolved& job, const VariantSpace& space,
                                       const Machine& machine, const Stack& stack) {
+  const int own = space.own_work().gpus;
   if (std::optional<Remedy> remedy = of_space(space, machine, stack)) return remedy;
-  if (auto remedy = of_smaller_state(job, space.own_work().gpus, machine, stack)) return remedy;
+  if (auto remedy = of_smaller_state(job, own, machine, stack)) return remedy;
   plan::Planner planner;
-  // The job's own degree is for its own number of GPUs.
-  config::Resolved open = job;
-  open.job.parallelism.data_parallel_shard_degree = -1;
-  open.origins["parallelism.data_parallel_shard_degree"] = "tessera plan";
-  for (std::int64_t gpus = 2 * std::int64_t{space.own_work().gpus}; gpus <= kMostGpus; gpus *= 2) {
-    config::Reading reading;
-    reading.resolved = open;
-    const std::optional<plan::JobPlan> plan = planner.plan(reading, static_cast<int>(gpus), 0);
-    if (!plan) continue;
-    const VariantSpace more(open, *plan, machine, stack);
-    if (std::optional<Remedy> remedy = of_space(more, machine, stack)) {
-      remedy->more_gpus = true;
-      if (job.job.parallelism.data_parallel_shard_degree != -1)
-        remedy->option.changes.insert(remedy->option.changes.begin(),
-                                      "parallelism.data_parallel_shard_degree = -1");
-      return remedy;
-    }
-  }
+  for (std::int64_t gpus = 2 * std::int64_t{own}; gpus <= kMostGpus; gpus *= 2)
+    if (auto remedy = of_gpus(job, static_cast<int>(gpus), planner, machine, stack)) return remedy;
+  for (int gpus = own / 2; gpus >= 1; gpus /= 2)
+    if (auto remedy = of_gpus(job, gpus, planner, machine, stack)) return remedy;
   return std::nullopt;
 }
 

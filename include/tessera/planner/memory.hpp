@@ -47,5 +47,7 @@ Memory memory_of(const Workload& work, const Stack& stack, schedule::PipelineRan
 bool fits(const Memory& memory, const Machine& machine);
 /// The same of a lower bound.
 bool may_fit(double least_bytes, const Machine& machine);
+/// What a rank takes of the machine's memory beside that: CUDA's context, NCCL and libraries.
+double runtime_bytes(const Machine& machine);
 
 }  // namespace tessera::planner

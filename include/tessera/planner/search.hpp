@@ -47,15 +47,27 @@ std::vector<KnobEffect> knob_effects(const VariantSpace& space, const Option& be
                                      const Machine& machine, const Stack& stack);
 
 /// What makes a job fit that does not.
+/// A job on a number of GPUs, where some keys had to change for it to be legal there.
+struct LegalJob {
+  config::Resolved job;
+  plan::JobPlan plan;
+  std::vector<std::string> changes;  ///< each as "key = value"
+};
+
+/// The job on this many GPUs with its degrees and its microbatch, or the most of them that its
+/// batch permits: data-parallel ranks share what is left. Nothing if no change of these is enough.
+std::optional<LegalJob> legal_on(const config::Resolved& job, int gpus, plan::Planner& planner);
+
 struct Remedy {
-  int gpus = 0;                 ///< those of the job, or twice, four times ... as many
-  bool more_gpus = false;       ///< than the job has
+  int gpus = 0;             ///< those of the job; else twice, four times ... as many, or half ...
+  bool other_gpus = false;  ///< than the job has
   bool bfloat16_state = false;  ///< the change makes moments, or weights too, smaller
   int turned = 0;               ///< knobs
   Option option;
 };
 
-/// The remedy of the fewest GPUs; among those, with the types of the job's weights and moments
+/// The remedy of the job's GPUs; else of the fewest more, and then of the most that are fewer.
+/// Among those of a number, with the types of the job's weights and moments
 /// where it can be, of the fewest knobs, and then the fastest. Nothing where no number of GPUs
 /// helps. `job`: of `space`, and does not fit.
 std::optional<Remedy> smallest_remedy(const config::Resolved& job, const VariantSpace& space,

@@ -82,7 +82,7 @@ TEST_P(Remedies, TheChangeFitsAndNoSmallerOneDoes) {
   const plan::JobPlan plan = plan::plan_job(remedy->option.job, remedy->gpus, 0);
   const Workload work = workload_of(plan, job.stack);
   EXPECT_TRUE(fits(memory_of(work, job.stack), job.machine));
-  const int most = remedy->more_gpus || remedy->bfloat16_state ? 3 : remedy->turned - 1;
+  const int most = remedy->other_gpus || remedy->bfloat16_state ? 3 : remedy->turned - 1;
   for (int count = 0; count <= most; ++count)
     EXPECT_FALSE(any_fits(job, count, 0, job.space.own())) << count << " knobs are enough";
 }
@@ -100,7 +100,7 @@ TEST(RemedyOfOneGpu, StateInBfloat16ComesBeforeMoreGpus) {
   EXPECT_EQ(all->gpus, 1);
   EXPECT_EQ(all->option.changes.front(), "training.dtype = \"bfloat16\"");
   EXPECT_EQ(all->option.job.job.optimizer.moments_dtype, "auto");
-  EXPECT_TRUE(more->more_gpus);
+  EXPECT_TRUE(more->other_gpus);
   EXPECT_EQ(more->option.job.job.training.dtype, "float32");
 
   const std::vector<std::string> wide{"--optimizer.moments_dtype", "float32"};
@@ -114,7 +114,7 @@ TEST(RemedyOfOneGpu, StateInBfloat16ComesBeforeMoreGpus) {
 
   PlannedJob job = job_of({"3B", 1, "8192", "1", "full", 42});
   job.stack.bfloat16_state = false;
-  EXPECT_TRUE(smallest_remedy(job.job, job.space, job.machine, job.stack)->more_gpus);
+  EXPECT_TRUE(smallest_remedy(job.job, job.space, job.machine, job.stack)->other_gpus);
 }
 
 INSTANTIATE_TEST_SUITE_P(Planted, Remedies,
