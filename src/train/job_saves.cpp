@@ -47,6 +47,7 @@ void JobSaves::save(std::int64_t step) {
   TrainState state = trainer_.state();
   state.step = step;
   state.samples = trainer_.first_sample(step);
+  if (step < trainer_.state().step) --state.skipped_steps;  // a resumed run takes that step again
   if (plan_.save.waits)
     note(save_state(saver_, trainer_, plan_, plan_.load.checkpoints, state));
   else

@@ -27,6 +27,7 @@ check "stop ends with 6" "$(run stop $inject 5:nan:2 --optimizer.on_nonfinite st
 check "in one message that names step and rank" "$(says stop '^tessera: step 5: .*[(]rank 2[)]')" 1
 check "the same command without the fault goes on" "$(run stop)" 0
 check "with the bits of the undisturbed run" "$(weights stop)" "$(weights whole)"
+check "and no skipped step" "$(tail -n 1 "$work/stop/metrics.jsonl" | grep -c '"skipped_steps": *0')" 1
 check "rewind goes back" "$(run back $inject 6:nan:0 --optimizer.on_nonfinite rewind)" 0
 check "to the last checkpoint and behind the batch" "$(says back 'rewound to step 4; training continues with sample 48')" 1
 check "every step is once in metrics.jsonl" "$(steps back)" "1 2 3 4 5 6 7 8 "
