@@ -19,10 +19,13 @@ class CorpusFlags {
            "plain text, JSONL (.jsonl, .json), also compressed (.gz, .zst), or folders of them")
         .required();
     app.add_option("--jsonl-key", options_.jsonl_key, "key of the text in each JSON object [text]");
-    app.add_option("--documents", rule_,
-                   "what is a document in plain text: file, lines, paragraphs or chapters [file]");
+    const Flag rule = app.add_option(
+        "--documents", rule_,
+        "what is a document in plain text: file, lines, paragraphs or chapters [file]. A chapter "
+        "begins with a line such as 'Genesis 1', and --unwrap joins its lines.");
     app.add_option("--split-regex", options_.split_regex,
-                   "regular expression; a matching line begins a document in plain text");
+                   "regular expression; a matching line begins a document in plain text")
+        .excludes(rule);
     app.add_flag("--unwrap", options_.unwrap,
                  "join hard-wrapped lines: an unindented line continues the previous line");
   }

@@ -32,11 +32,16 @@ struct Prepare {
     app.add_option("--tokenizer", tokenizer, "tokenizer.json or its folder").required();
     app.add_option("-o,--output", output, "the token file to write").required();
     app.add_option("--seed", options.seed, "seed of the shuffle of documents [0]");
-    app.add_option("--threads", options.threads, "threads that encode text [all cores]");
+    app.add_option("--threads", options.threads, "threads that encode text [all cores]").positive();
     corpus.add_to(app);
   }
 
   int run() {
+    // It may be the text itself, or a job.
+    tessera::require(!std::filesystem::exists(output) || std::filesystem::is_directory(output) ||
+                         data::TokenFile::is_token_file(output),
+                     tessera::ExitCode::usage,
+                     "'{}' is there and is not a token file; name another file", output);
     const data::Tokenizer loaded = data::Tokenizer::load(tokenizer);
     const auto folder = std::filesystem::absolute(output).parent_path();
     const data::TokenFileInfo info = data::prepare(corpus.open(folder), loaded, output, options,

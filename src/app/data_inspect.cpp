@@ -156,6 +156,8 @@ int DataInspect::run(const Args& job_flags) const {
 }
 
 int DataInspect::inspect_file() const {
+  require(!file_.ends_with(".toml"), ExitCode::usage,
+          "'{}' is a job: --sample N shows one of its samples", file_);
   const data::TokenFile file = data::TokenFile::open(file_);
   if (!quick_) file.verify(json_ ? data::Progress() : data::terminal_progress("data inspect"));
   Json facts = facts_of(file, tokens_, load_if_named(tokenizer_));

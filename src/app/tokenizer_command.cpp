@@ -36,6 +36,7 @@ struct Train {
   data::TrainerOptions options;
   std::string pattern = "llama3", output;
   std::optional<std::string> special;
+  bool replace = false;
   tessera::app::Flags app;
 
   explicit Train(tessera::app::Flags& parent)
@@ -47,6 +48,7 @@ struct Train {
     app.add_option("--special", special, "special tokens, comma-separated [those of the pattern]");
     app.add_option("-o,--output", output, "folder for tokenizer.json and tokenizer_config.json")
         .required();
+    app.add_flag("--force", replace, "replace another tokenizer in that folder");
     corpus.add_to(app);
   }
 
@@ -56,7 +58,7 @@ struct Train {
         special ? split_at_commas(*special) : data::usual_special_tokens(options.pattern);
     const auto vocabulary = data::train_vocabulary(corpus.open(output), options,
                                                    data::terminal_progress("tokenizer train"));
-    data::write_tokenizer(output, vocabulary, options);
+    data::write_tokenizer(output, vocabulary, options, replace);
     const std::size_t special_tokens = options.special_tokens.size();
     std::cout << fmt::format("{}: vocabulary of {}: 256 bytes, {} merges, {} special tokens\n",
                              output, vocabulary.tokens.size() + special_tokens,

@@ -16,17 +16,29 @@ std::filesystem::path beside(const std::filesystem::path& path) {
   return path.string() + fmt::format(".partial-{:08x}", std::random_device()());
 }
 
-void refuse_folder(const std::filesystem::path& path, const FileErrors& errors) {
+/// What is there will be replaced: neither a folder nor a device may be.
+void refuse_unless_file(const std::filesystem::path& path, const FileErrors& errors) {
   std::error_code ignored;
-  require(!std::filesystem::is_directory(path, ignored), errors.kind,
+  const std::filesystem::file_status there = std::filesystem::status(path, ignored);
+  require(!std::filesystem::is_directory(there), errors.kind,
           "cannot write '{}' (it is a folder); name a file in it", path.string());
+  require(!std::filesystem::exists(there) || std::filesystem::is_regular_file(there), errors.kind,
+          "cannot write '{}' (it is not a regular file); name another file", path.string());
+}
+
+/// Of a link, the file that it leads to: the link stays.
+std::filesystem::path behind_links(const std::filesystem::path& path) {
+  std::error_code problem;
+  if (!std::filesystem::is_symlink(path, problem)) return path;
+  std::filesystem::path behind = std::filesystem::canonical(path, problem);
+  return problem ? path : behind;
 }
 
 }  // namespace
 
 AtomicFile::AtomicFile(std::filesystem::path path, const FileErrors& errors)
-    : path_(std::move(path)), aside_(beside(path_)), errors_(errors) {
-  refuse_folder(path_, errors_);
+    : path_(behind_links(path)), aside_(beside(path_)), errors_(errors) {
+  refuse_unless_file(path_, errors_);
   file_ = File::create(aside_, errors_);
 }
 

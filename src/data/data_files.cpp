@@ -17,22 +17,16 @@ namespace fs = std::filesystem;
 
 std::vector<fs::path> files_in(const fs::path& folder) {
   std::vector<fs::path> tokens, text;
-  std::error_code problem, unreadable;
-  for (fs::directory_iterator entry(folder, problem); !problem && entry != fs::directory_iterator();
-       entry.increment(problem)) {
-    const fs::path& file = entry->path();
-    if (!entry->is_regular_file(unreadable)) continue;
+  for (const fs::path& file : entries_of(folder).files) {
     if (TokenFile::is_token_file(file))
       tokens.push_back(file);
     else if (is_text_file(file))
       text.push_back(file);
     else  // without it, the set of samples would change
-      require(file.extension() != ".tokens", ExitCode::data,
+      require(extension_of(file) != ".tokens", ExitCode::data,
               "'{}' in the folder '{}' is not a readable token file; repair or remove it",
               file.filename().string(), folder.string());
   }
-  require(!problem, ExitCode::data, "cannot list the folder '{}': {}", folder.string(),
-          problem.message());
   require(tokens.empty() || text.empty(), ExitCode::data,
           "the folder '{}' holds token files and text; select one kind by a pattern, such as "
           "{}/*.tokens",
@@ -59,6 +53,24 @@ std::vector<fs::path> files_that_match(const fs::path& pattern) {
 }
 
 }  // namespace
+
+FolderEntries entries_of(const fs::path& folder) {
+  FolderEntries found;
+  std::error_code problem, ignored;
+  for (fs::directory_iterator entry(folder, problem); !problem && entry != fs::directory_iterator();
+       entry.increment(problem)) {
+    const fs::path& path = entry->path();
+    if (path.filename().string().starts_with('.')) continue;
+    require(entry->exists(ignored), ExitCode::data,
+            "'{}' in the folder '{}' is a link to a file that is not there; repair or remove it",
+            path.filename().string(), folder.string());
+    (entry->is_regular_file(ignored) ? found.files : found.others).push_back(path);
+  }
+  require(!problem, ExitCode::data, "cannot list the folder '{}': {}", folder.string(),
+          problem.message());
+  std::ranges::sort(found.files);
+  return found;
+}
 
 void refuse_copies(const std::vector<fs::path>& files) {
   std::map<fs::path, const fs::path*> seen;

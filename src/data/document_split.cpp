@@ -12,6 +12,10 @@ Range range(std::size_t begin, std::size_t end) {
   return {static_cast<std::int64_t>(begin), static_cast<std::int64_t>(end - begin)};
 }
 
+std::string_view without_return(std::string_view line) {
+  return line.ends_with('\r') ? line.substr(0, line.size() - 1) : line;
+}
+
 std::string_view strip(std::string_view line) {
   const std::size_t begin = line.find_first_not_of(kBlank);
   return begin == line.npos ? std::string_view()
@@ -29,7 +33,7 @@ std::vector<Range> whole_text(std::string_view text) {
 std::vector<Range> nonblank_lines(std::string_view text) {
   std::vector<Range> found;
   for_each_line(text, [&](std::size_t begin, std::string_view line) {
-    if (!is_blank(line)) found.push_back(range(begin, begin + line.size()));
+    if (!is_blank(line)) found.push_back(range(begin, begin + without_return(line).size()));
   });
   return found;
 }
@@ -58,8 +62,7 @@ std::vector<Range> split_at_lines(std::string_view text, const Regex& first_line
     begin = end;
   };
   for_each_line(text, [&](std::size_t at, std::string_view line) {
-    if (line.ends_with('\r')) line.remove_suffix(1);
-    if (first_line.matches_somewhere(line)) close(at);
+    if (first_line.matches_somewhere(without_return(line))) close(at);
   });
   close(text.size());
   return found;

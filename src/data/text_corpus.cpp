@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "tessera/data/text_corpus.hpp"
 
+#include <fmt/ranges.h>
+
 #include <algorithm>
 #include <limits>
 #include <nlohmann/json.hpp>
@@ -11,6 +13,7 @@
 #include "open_text.hpp"
 #include "tessera/base/error.hpp"
 #include "tessera/base/json.hpp"
+#include "tessera/base/log.hpp"
 #include "text_files.hpp"
 
 namespace tessera::data {
@@ -19,6 +22,28 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr std::string_view kChapterHeading = R"(^(?:[1-3] )?[A-Z][A-Za-z ]{0,24}? \d+$)";
+
+/// Data in a form that is not read would be missed later.
+void tell_unread(const fs::path& folder, const std::vector<fs::path>& others) {
+  constexpr std::size_t kNamed = 5;
+  std::vector<std::string> names;
+  for (const fs::path& other : others) names.push_back(other.filename().string());
+  std::ranges::sort(names);
+  if (names.empty()) return;
+  const std::size_t more = names.size() - std::min(names.size(), kNamed);
+  names.resize(names.size() - more);
+  log::info("not read in the folder '{}': {}{}", folder.string(), fmt::join(names, ", "),
+            more == 0 ? "" : fmt::format(" and {} more", more));
+}
+
+/// What other programs write in binary begins with a null byte or has one soon; so has UTF-16.
+void require_text(const MappedFile& file) {
+  constexpr std::size_t kLooked = 64 << 10;
+  const std::size_t at = file.bytes().substr(0, kLooked).find('\0');
+  require(at == std::string_view::npos, ExitCode::data,
+          "'{}' is not plain text in UTF-8: its byte {} is null; convert it, or name another file",
+          file.path().string(), at);
+}
 
 /// Folders become the text and JSONL files in them, by name.
 std::vector<fs::path> expand_folders(const std::vector<fs::path>& paths) {
@@ -30,16 +55,14 @@ std::vector<fs::path> expand_folders(const std::vector<fs::path>& paths) {
       files.push_back(path);
       continue;
     }
-    for (const auto& entry : fs::directory_iterator(path, problem)) {
-      if (entry.is_regular_file(problem) && is_text_file(entry.path()))
-        files.push_back(entry.path());
-    }
+    auto [found, others] = entries_of(path);
+    for (fs::path& file : found) (is_text_file(file) ? files : others).push_back(std::move(file));
     require(files.size() > before, ExitCode::data,
             "no .jsonl, .json or .txt file in the folder '{}' (.gz and .zst of them, too); name "
             "the files that hold "
             "the text",
             path.string());
-    std::sort(files.begin() + static_cast<std::ptrdiff_t>(before), files.end());
+    tell_unread(path, others);
     refuse_copies(files);
   }
   return files;
@@ -74,19 +97,24 @@ struct TextCorpus::Parts {
   std::vector<Document> documents;
 
   void add(const fs::path& path);
-  std::vector<Range> find_documents(const MappedFile& file) const;
+  std::vector<Range> find_documents(const fs::path& path, std::string_view text) const;
   std::string from_jsonl(const MappedFile& file, std::string_view line) const;
 };
 
 void TextCorpus::Parts::add(const fs::path& path) {
   const MappedFile& file = files.emplace_back(open_text(path, options.scratch));
-  for (const Range& range : find_documents(file)) documents.push_back({range, files.size() - 1});
+  if (!is_jsonl(path)) require_text(file);
+  constexpr std::string_view kByteOrderMark = "\xEF\xBB\xBF";
+  const std::size_t begin = file.bytes().starts_with(kByteOrderMark) ? kByteOrderMark.size() : 0;
+  for (Range range : find_documents(path, file.bytes().substr(begin))) {
+    range.begin += static_cast<std::int64_t>(begin);
+    documents.push_back({range, files.size() - 1});
+  }
 }
 
-std::vector<Range> TextCorpus::Parts::find_documents(const MappedFile& file) const {
-  const std::string_view text = file.bytes();
-  if (is_jsonl(file.path()) ||
-      (options.split_regex.empty() && options.documents == DocumentRule::lines)) {
+std::vector<Range> TextCorpus::Parts::find_documents(const fs::path& path,
+                                                     std::string_view text) const {
+  if (is_jsonl(path) || (options.split_regex.empty() && options.documents == DocumentRule::lines)) {
     return nonblank_lines(text);
   }
   if (!options.split_regex.empty())
@@ -112,8 +140,9 @@ std::string TextCorpus::Parts::from_jsonl(const MappedFile& file, std::string_vi
   });
   const auto text = value.find(options.jsonl_key);
   check(text != value.end(), [&] {
-    return fmt::format("no key '{}'; name the one that holds the text (--jsonl-key)",
-                       options.jsonl_key);
+    return fmt::format(
+        "no key '{}'; `tessera data prepare --jsonl-key KEY` reads the text of another key",
+        options.jsonl_key);
   });
   check(text->is_string(), [&] {
     return fmt::format("member '{}' is not a string but {}; correct the line", options.jsonl_key,

@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "byte_alphabet.hpp"
 #include "tessera/base/atomic_file.hpp"
+#include "tessera/base/error.hpp"
 #include "tessera/base/json.hpp"
+#include "tessera/base/text_file.hpp"
 #include "tessera/data/tokenizer_trainer.hpp"
 #include "tokenizer_layout.hpp"
 
@@ -72,6 +74,16 @@ ordered_json model(const TrainedVocabulary& vocabulary, Pattern pattern) {
           {"merges", std::move(merges)}};
 }
 
+constexpr const char* kTokenizerJson = "tokenizer.json";
+
+/// Tokens and models of the one that is there would lose their tokenizer.
+void refuse_another(const std::filesystem::path& folder, const ordered_json& document) {
+  const auto text = read_text(folder / kTokenizerJson);
+  require(!text || parse_json(*text) == nlohmann::json(document), ExitCode::usage,
+          "'{}' has another tokenizer; name another folder, or replace it with --force",
+          folder.string());
+}
+
 void write_json(const std::filesystem::path& path, const ordered_json& document) {
   write_file_atomically(path, json_text(document, 2) + "\n");
 }
@@ -79,7 +91,7 @@ void write_json(const std::filesystem::path& path, const ordered_json& document)
 }  // namespace
 
 void write_tokenizer(const std::filesystem::path& folder, const TrainedVocabulary& vocabulary,
-                     const TrainerOptions& options) {
+                     const TrainerOptions& options, bool replace) {
   make_folders(folder, ExitCode::environment);
   std::vector<Special> special;
   for (const std::string& token : options.special_tokens)
@@ -88,20 +100,22 @@ void write_tokenizer(const std::filesystem::path& folder, const TrainedVocabular
   const auto name = [&](int role) {
     return role < 0 ? ordered_json() : ordered_json(special[role].token);
   };
-  write_json(folder / "tokenizer.json",
-             {{"version", "1.0"},
-              {"truncation", nullptr},
-              {"padding", nullptr},
-              {"added_tokens", added_tokens(special)},
-              {"normalizer", normalizer_layout(options.pattern)},
-              {"pre_tokenizer", pre_tokenizer_layout(options.pattern)},
-              {"post_processor", post_processor(bos < 0 ? nullptr : &special[bos])},
-              {"decoder",
-               {{"type", "ByteLevel"},
-                {"add_prefix_space", true},
-                {"trim_offsets", true},
-                {"use_regex", true}}},
-              {"model", model(vocabulary, options.pattern)}});
+  const ordered_json document = {
+      {"version", "1.0"},
+      {"truncation", nullptr},
+      {"padding", nullptr},
+      {"added_tokens", added_tokens(special)},
+      {"normalizer", normalizer_layout(options.pattern)},
+      {"pre_tokenizer", pre_tokenizer_layout(options.pattern)},
+      {"post_processor", post_processor(bos < 0 ? nullptr : &special[bos])},
+      {"decoder",
+       {{"type", "ByteLevel"},
+        {"add_prefix_space", true},
+        {"trim_offsets", true},
+        {"use_regex", true}}},
+      {"model", model(vocabulary, options.pattern)}};
+  if (!replace) refuse_another(folder, document);
+  write_json(folder / kTokenizerJson, document);
   write_json(folder / "tokenizer_config.json", {{"bos_token", name(bos)},
                                                 {"eos_token", name(eos)},
                                                 {"clean_up_tokenization_spaces", false},

@@ -40,6 +40,16 @@ std::vector<fs::path> token_files(const plan::DataPlan& plan, const Named& sourc
       data::prepare_if_needed(pattern ? files : std::vector{path}, tokenizer, plan.tokens_folder)};
 }
 
+void tell_size(const fs::path& path, const std::vector<data::TokenFile>& files) {
+  std::int64_t tokens = 0, documents = 0;
+  for (const data::TokenFile& file : files) {
+    tokens += file.info().token_count;
+    documents += file.info().document_count;
+  }
+  log::info("{}: {} tokens in {} documents of {} token file{}", path.string(), tokens, documents,
+            files.size(), files.size() == 1 ? "" : "s");
+}
+
 constexpr std::chrono::hours kTokenizing{24};  ///< the others wait for rank 0 to read a text
 
 /// Opens a source on all ranks once rank 0 has seen to its token files.
@@ -59,6 +69,7 @@ std::vector<data::TokenFile> open_files(const plan::DataPlan& plan, const Named&
     files.emplace_back(names.substr(0, end));
   std::vector<data::TokenFile> opened;
   comm::on_all_ranks(control, [&] { opened = data::open_token_files(files); });
+  if (control.rank() == 0) tell_size(source.path, opened);
   return opened;
 }
 

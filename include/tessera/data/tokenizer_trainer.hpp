@@ -45,8 +45,8 @@ TrainedVocabulary train_vocabulary(const TextCorpus& corpus, const TrainerOption
                                    const Progress& progress = {});
 
 /// Writes tokenizer.json and tokenizer_config.json into `folder` (made if missing), each aside and
-/// then renamed.
+/// then renamed. Throws Error(usage) if another tokenizer is there, unless `replace`.
 void write_tokenizer(const std::filesystem::path& folder, const TrainedVocabulary& vocabulary,
-                     const TrainerOptions& options);
+                     const TrainerOptions& options, bool replace = true);
 
 }  // namespace tessera::data

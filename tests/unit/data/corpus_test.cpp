@@ -30,7 +30,7 @@ TEST(TextCorpus, CutsPlainText) {
     return documents(TextCorpus({file}, {.documents = rule}));
   };
   EXPECT_THAT(cut(DocumentRule::file), ElementsAre(content_of(file)));
-  EXPECT_THAT(cut(DocumentRule::lines), ElementsAre("one", "two\r", "three", "four"));
+  EXPECT_THAT(cut(DocumentRule::lines), ElementsAre("one", "two", "three", "four"));
   EXPECT_THAT(cut(DocumentRule::paragraphs), ElementsAre("one\ntwo\r\n", "three\n", "four"));
   EXPECT_THAT(documents(TextCorpus({file}, {.split_regex = "^t"})),
               ElementsAre("\none\n", "two\r\n\n \t\n", "three\n\n\nfour"));
@@ -72,6 +72,36 @@ TEST(TextCorpus, NamesFileAndLineOfMistakes) {
   EXPECT_THAT(error_of(ExitCode::usage,
                        [&] { TextCorpus({folder.file("t.txt", "x")}, {.split_regex = "("}); }),
               HasSubstr("the pattern '('"));
+}
+
+TEST(TextCorpus, TakesWhatIsTextOfAFolder) {
+  const TemporaryFolder folder;
+  folder.file("b.TXT", "two");
+  folder.file(".hidden.txt", "no");
+  folder.file("c.xz", "no");
+  std::filesystem::create_symlink(folder.file("a.txt", "one"), folder / "link.txt");
+  const TextCorpus corpus({folder.path()}, {});
+  ASSERT_EQ(corpus.document_count(), 3);
+  EXPECT_EQ(corpus.text(0) + corpus.text(1) + corpus.text(2), "onetwoone");
+  std::filesystem::create_symlink("gone.txt", folder / "d.txt");
+  EXPECT_THAT(error_of(ExitCode::data, [&] { TextCorpus({folder.path()}, {}); }),
+              HasSubstr("'d.txt' in the folder"));
+}
+
+TEST(TextCorpus, WindowsTextHasNoReturnsAndNoMark) {
+  const TemporaryFolder folder;
+  const TextCorpus corpus({folder.file("t.txt", "\xEF\xBB\xBFone\r\ntwo\r\n")},
+                          {.documents = DocumentRule::lines});
+  ASSERT_EQ(corpus.document_count(), 2);
+  EXPECT_EQ(corpus.text(0), "one");
+  EXPECT_EQ(corpus.text(1), "two");
+}
+
+TEST(TextCorpus, RefusesWhatIsNoText) {
+  const TemporaryFolder folder;
+  const std::string wide("o\0n\0e\0", 6);
+  EXPECT_THAT(error_of(ExitCode::data, [&] { TextCorpus({folder.file("wide.txt", wide)}, {}); }),
+              HasSubstr("wide.txt' is not plain text in UTF-8: its byte 1 is null"));
 }
 
 TEST(TextCorpus, DeepJsonIsNoDanger) {
