@@ -69,6 +69,7 @@ std::string as_text(const ValidationResult& result) {
 std::int64_t find_problems(tessera::config::Reading& job, int ranks) {
   using tessera::inputs::JobCheck;
   job.use = tessera::config::JobUse::inference;
+  job.resolved.job.training.global_batch_size = -1;  // of steps, which there are none of
   const std::int64_t vocabulary = JobCheck(JobCheck::Files::looked_at).find_problems(job, ranks);
   tessera::config::Problem no_data;
   no_data.text =
@@ -122,6 +123,9 @@ int run(const Args& args) {
   }
   tessera::require(logits.empty() || !input.empty(), ExitCode::usage,
                    "--logits needs --input, a file of tokens");
+  std::error_code ignored;
+  tessera::require(logits.empty() || !std::filesystem::equivalent(logits, input, ignored),
+                   ExitCode::usage, "--logits {} would replace --input; name another file", logits);
   return logits.empty() ? run_loss(std::move(job), json) : run_logits(input, logits, job);
 }
 

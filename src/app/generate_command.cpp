@@ -11,6 +11,7 @@
 #include "tessera/base/log.hpp"
 #include "tessera/base/utf8.hpp"
 #include "tessera/data/tokenizer.hpp"
+#include "tessera/hf/assets.hpp"
 #include "tessera/train/inference.hpp"
 
 namespace {
@@ -59,8 +60,10 @@ int generate(const Options& options) {
   tessera::train::Inference model(tessera::plan::plan_inference(resolved, vocabulary),
                                   static_cast<std::int64_t>(prompt.size()) + options.max_new_tokens,
                                   tokenizer ? &*tokenizer : nullptr);
-  const auto stop = tokenizer && options.prompt ? tokenizer->eos_id() : std::nullopt;
-  const auto ids = model.generate(prompt, options.max_new_tokens, options.sampling, stop);
+  const auto stops = tokenizer && options.prompt
+                         ? tessera::hf::end_ids(resolved.job.model.hf_assets_path, *tokenizer)
+                         : std::vector<std::int32_t>();
+  const auto ids = model.generate(prompt, options.max_new_tokens, options.sampling, stops);
   if (options.print_ids)
     std::cout << fmt::format("{}\n", fmt::join(ids, ","));
   else  // the last token may begin a character that a next one would complete

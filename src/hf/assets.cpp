@@ -22,6 +22,8 @@ using OrderedJson = nlohmann::ordered_json;
 constexpr const char* kTokenizer = "tokenizer.json";
 constexpr const char* kTokenizerConfig = "tokenizer_config.json";
 constexpr const char* kGenerationConfig = "generation_config.json";
+constexpr const char* kModelConfig = "config.json";
+constexpr const char* kEndId = "eos_token_id";
 constexpr std::array kCopied{kTokenizer, kTokenizerConfig, kGenerationConfig,
                              "special_tokens_map.json", "chat_template.jinja"};
 
@@ -76,7 +78,7 @@ void ids_of_config(const std::optional<fs::path>& config, Assets& assets) {
     return id ? std::optional(static_cast<int>(*id)) : std::nullopt;
   };
   assets.bos = id("bos_token_id");
-  assets.eos = id("eos_token_id");
+  assets.eos = id(kEndId);
 }
 
 void copy_beside(const fs::path& from, const fs::path& to) {
@@ -114,6 +116,20 @@ Assets find_assets(const AssetPlaces& places, std::int64_t vocab) {
   return assets;
 }
 
+std::vector<std::int32_t> end_ids(const fs::path& place, const data::Tokenizer& tokenizer) {
+  std::vector<std::int32_t> ids;
+  if (const auto own = tokenizer.eos_id()) ids.push_back(*own);
+  for (const char* name : {kGenerationConfig, kModelConfig}) {
+    const nlohmann::json json = parse_json(read_text(folder_of(place) / name).value_or(""));
+    if (!json.is_object() || !json.contains(kEndId)) continue;
+    const nlohmann::json& ends = json[kEndId];
+    for (const nlohmann::json& end : ends.is_array() ? ends : nlohmann::json::array({ends}))
+      if (const auto id = whole_number(end, 0, std::numeric_limits<std::int32_t>::max()))
+        ids.push_back(static_cast<std::int32_t>(*id));
+  }
+  return ids;
+}
+
 void write_assets(const Assets& assets, const fs::path& folder) {
   if (!assets.folder) return;
   for (const char* name : kCopied)
@@ -126,7 +142,7 @@ void write_assets(const Assets& assets, const fs::path& folder) {
                                 {"tokenizer_class", "PreTrainedTokenizerFast"}});
   if (!is_there(*assets.folder / kGenerationConfig))
     write_json_file(folder / kGenerationConfig, OrderedJson{{"bos_token_id", id_json(assets.bos)},
-                                                            {"eos_token_id", id_json(assets.eos)}});
+                                                            {kEndId, id_json(assets.eos)}});
 }
 
 }  // namespace tessera::hf

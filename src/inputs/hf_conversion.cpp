@@ -8,6 +8,7 @@
 
 #include "tessera/base/error.hpp"
 #include "tessera/checkpoint/checkpoint_reader.hpp"
+#include "tessera/checkpoint/inspect.hpp"
 #include "tessera/config/resolve.hpp"
 #include "tessera/data/tokenizer_record.hpp"
 #include "tessera/hf/export.hpp"
@@ -82,6 +83,8 @@ fs::path import_weights(const fs::path& weights, const ImportOptions& options) {
   require(!fs::exists(options.folder / "step-00000000"), ExitCode::usage,
           "{} exists; choose another folder or remove it first",
           (options.folder / "step-00000000").string());
+  require(checkpoint::list_steps(options.folder).empty(), ExitCode::usage,
+          "{} has checkpoints already; choose another folder", options.folder.string());
   const hf::WeightFiles files(weights);
   const model::DecoderShape shape =
       plan::decoder_shape_of(job_of(weights, options).job, hf::vocabulary_rows(files));

@@ -90,7 +90,7 @@ at::Tensor Inference::logits(const at::Tensor& tokens) {
 
 std::vector<std::int32_t> Inference::generate(const std::vector<std::int32_t>& prompt,
                                               std::int64_t count, const Sampling& sampling,
-                                              std::optional<std::int32_t> stop) {
+                                              const std::vector<std::int32_t>& stops) {
   require(!prompt.empty(), ExitCode::data, "the prompt has no tokens; give at least one");
   for (const std::int32_t id : prompt)
     require(id >= 0 && id < model_.dimensions.vocab, ExitCode::data,
@@ -110,9 +110,14 @@ std::vector<std::int32_t> Inference::generate(const std::vector<std::int32_t>& p
     const at::Tensor last = logits[-1].to(at::kCPU);
     const std::int64_t known =
         tokenizer_vocab_ > 0 ? std::min(tokenizer_vocab_, last.size(0)) : last.size(0);
+    require(std::isfinite(last.max().item<double>()), ExitCode::nonfinite,
+            "the logits after {} tokens are not finite: the weights hold values that are not, or "
+            "the type is too narrow; look at them with `tessera ckpt show`, or set "
+            "--training.mixed_precision_param float32",
+            position);
     generated.push_back(
         static_cast<std::int32_t>(pick(last.narrow(0, 0, known), sampling, generated.size())));
-    if (stop && generated.back() == *stop) break;
+    if (std::ranges::find(stops, generated.back()) != stops.end()) break;
     next = at::full({1}, generated.back(), at::kLong);
   }
   return generated;

@@ -7,6 +7,9 @@
 #include <filesystem>
 #include <optional>
 #include <string>
+#include <vector>
+
+#include "tessera/data/tokenizer.hpp"
 
 namespace tessera::hf {
 
@@ -31,6 +34,11 @@ struct AssetPlaces {
 /// only if it was named, with a warning. Throws Error(data) for a named one that is not
 /// there or is larger than the model, and for one that cannot be read.
 Assets find_assets(const AssetPlaces& places, std::int64_t vocab);
+
+/// The ids after which a text ends: the tokenizer's own, and those of generation_config.json and
+/// config.json next to it, one or a list of them in each. `place`: as in AssetPlaces.
+std::vector<std::int32_t> end_ids(const std::filesystem::path& place,
+                                  const data::Tokenizer& tokenizer);
 
 /// Copies tokenizer.json and the files next to it to `folder`; writes tokenizer_config.json and
 /// generation_config.json where the tokenizer's folder has none. Throws Error(environment).

@@ -35,11 +35,12 @@ class Inference {
   const model::Model& model() const { return model_; }
   /// tokens [batch, seq] int64 -> logits [batch, seq, vocab] float32 (float64 for a float64 model).
   at::Tensor logits(const at::Tensor& tokens);
-  /// `count` tokens after `prompt`, with a key-value cache; stops after `stop` if given. Throws
-  /// Error(data) for an empty prompt or tokens beyond the vocabulary, Error(usage) when prompt and
-  /// count exceed `positions`.
+  /// `count` tokens after `prompt`, with a key-value cache, or fewer: the first of `stops` is the
+  /// last. Throws Error(data) for an empty prompt or tokens beyond the vocabulary, Error(usage)
+  /// when prompt and count exceed `positions`, and Error(nonfinite) for logits that are not finite.
   std::vector<std::int32_t> generate(const std::vector<std::int32_t>& prompt, std::int64_t count,
-                                     const Sampling& sampling, std::optional<std::int32_t> stop);
+                                     const Sampling& sampling,
+                                     const std::vector<std::int32_t>& stops = {});
 
  private:
   at::Tensor run(const at::Tensor& tokens, std::int64_t batch, std::int64_t position,

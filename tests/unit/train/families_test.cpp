@@ -68,7 +68,7 @@ TEST_P(Families, LogitsAreThoseOfTransformers) {
 TEST_P(Families, GenerationFollowsTheLogits) {
   Inference model(plan::plan_inference(job(GetParam(), "config.json", "float64"), 0), 24, nullptr);
   const std::vector<std::int32_t> prompt{1, 2, 3, 4, 5};
-  const auto generated = model.generate(prompt, 12, {}, std::nullopt);
+  const auto generated = model.generate(prompt, 12, {});
   std::vector<std::int64_t> all(prompt.begin(), prompt.end());
   for (const std::int32_t token : generated) {
     const at::Tensor logits = model.logits(at::tensor(all).view({1, -1}));

@@ -48,24 +48,24 @@ TEST_P(HfTiny, GreedyContinuationIsThatOfTransformers) {
   Inference model(plan::plan_inference(job(GetParam()), 0), 56, nullptr);
   const auto all = expected_ids("greedy_16");
   const std::vector<std::int32_t> prompt(all.begin(), all.begin() + 40);
-  EXPECT_EQ(model.generate(prompt, 16, {}, std::nullopt),
-            std::vector<std::int32_t>(all.begin() + 40, all.end()));
+  EXPECT_EQ(model.generate(prompt, 16, {}), std::vector<std::int32_t>(all.begin() + 40, all.end()));
 }
 
 TEST(Inference, SamplingIsAFunctionOfTheSeed) {
   Inference model(plan::plan_inference(job("config.json"), 0), 30, nullptr);
-  const auto a = model.generate({998, 5}, 20, {1.0, 0, 3}, std::nullopt);
-  EXPECT_EQ(a, model.generate({998, 5}, 20, {1.0, 0, 3}, std::nullopt));
-  EXPECT_NE(a, model.generate({998, 5}, 20, {1.0, 0, 4}, std::nullopt));
-  EXPECT_EQ(model.generate({998, 5}, 20, {1.0, 1, 3}, std::nullopt),
-            model.generate({998, 5}, 20, {}, std::nullopt));
+  const auto a = model.generate({998, 5}, 20, {1.0, 0, 3});
+  EXPECT_EQ(a, model.generate({998, 5}, 20, {1.0, 0, 3}));
+  EXPECT_NE(a, model.generate({998, 5}, 20, {1.0, 0, 4}));
+  EXPECT_EQ(model.generate({998, 5}, 20, {1.0, 1, 3}), model.generate({998, 5}, 20, {}));
 }
 
 TEST(Inference, RefusesWhatTheModelCannotTake) {
   Inference model(plan::plan_inference(job("config.json"), 0), 8, nullptr);
-  EXPECT_THROW(model.generate({}, 2, {}, std::nullopt), Error);
-  EXPECT_THROW(model.generate({1000}, 2, {}, std::nullopt), Error);
-  EXPECT_THROW(model.generate({1, 2}, 7, {}, std::nullopt), Error);
+  EXPECT_THROW(model.generate({}, 2, {}), Error);
+  const auto whole = model.generate({1, 2}, 6, {});
+  EXPECT_EQ(model.generate({1, 2}, 6, {}, {-1, whole.front()}).size(), 1U);
+  EXPECT_THROW(model.generate({1000}, 2, {}), Error);
+  EXPECT_THROW(model.generate({1, 2}, 7, {}), Error);
   EXPECT_THROW(model.logits(at::full({1, 4}, -1, at::kLong)), Error);
 }
 
