@@ -93,7 +93,7 @@ std::unique_ptr<comm::Communicator> split_ends(comm::Communicator& root, const L
   Coord first = coord;
   first[Axis::pp] = 0;
   return root.split(ends_pipeline(layout, coord) ? layout.rank_of(first).value() : -1,
-                    coord[Axis::pp], "embedding");
+                    coord[Axis::pp], kEmbedding);
 }
 
 }  // namespace
@@ -119,19 +119,20 @@ DeviceMesh::DeviceMesh(comm::World& world, const Layout& layout, comm::Backend b
   if (const int ep = layout.expert_degree(); ep > 1) {
     const std::vector<Rank> peers = layout.expert_group_of(rank_),
                             sharers = layout.expert_shard_group_of(rank_);
-    impl_->experts = root->split(peers.front().value(), position(peers, rank_), "ep");
-    impl_->expert_shards = root->split(sharers.front().value(), position(sharers, rank_), "efsdp");
+    impl_->experts = root->split(peers.front().value(), position(peers, rank_), kExperts);
+    impl_->expert_shards =
+        root->split(sharers.front().value(), position(sharers, rank_), kExpertShards);
   }
   impl_->groups[spanned(layout, AxisSet(31)).to_ulong()] = std::move(root);
   if (layout.degree(Axis::pp) > 1)
-    impl_->upstream = along(Axis::pp).split(0, coord_[Axis::pp], std::string(kUpstream));
+    impl_->upstream = along(Axis::pp).split(0, coord_[Axis::pp], kUpstream);
   if (decorate) impl_->decorate_with(decorate);
 }
 
 DeviceMesh::DeviceMesh(const Layout& layout, Rank rank)
     : layout_(layout), rank_(rank), coord_(layout.coord_of(rank)), impl_(std::make_unique<Impl>()) {
   impl_->add_self(layout_);
-  impl_->own_control = comm::make_recording_communicator(rank.value(), layout.world(), "world");
+  impl_->own_control = comm::make_recording_communicator(rank.value(), layout.world(), kWorld);
   impl_->control = impl_->own_control.get();
   for (const auto& axes : combinations()) {
     const AxisSet set = spanned(layout, set_of(axes));
@@ -142,11 +143,10 @@ DeviceMesh::DeviceMesh(const Layout& layout, Rank rank)
   }
   impl_->rehearse_experts(layout, rank);
   if (const int stages = layout.degree(Axis::pp); stages > 1)
-    impl_->upstream =
-        comm::make_recording_communicator(coord_[Axis::pp], stages, std::string(kUpstream));
+    impl_->upstream = comm::make_recording_communicator(coord_[Axis::pp], stages, kUpstream);
   if (layout.degree(Axis::pp) > 2 && ends_pipeline(layout, coord_))
     impl_->embedding =
-        comm::make_recording_communicator(coord_[Axis::pp] == 0 ? 0 : 1, 2, "embedding");
+        comm::make_recording_communicator(coord_[Axis::pp] == 0 ? 0 : 1, 2, kEmbedding);
 }
 
 void DeviceMesh::Impl::rehearse_experts(const Layout& layout, Rank rank) {
@@ -154,9 +154,9 @@ void DeviceMesh::Impl::rehearse_experts(const Layout& layout, Rank rank) {
   const std::vector<Rank> peers = layout.expert_group_of(rank),
                           sharers = layout.expert_shard_group_of(rank);
   experts = comm::make_recording_communicator(position(peers, rank), static_cast<int>(peers.size()),
-                                              "ep");
-  expert_shards = comm::make_recording_communicator(position(sharers, rank),
-                                                    static_cast<int>(sharers.size()), "efsdp");
+                                              kExperts);
+  expert_shards = comm::make_recording_communicator(
+      position(sharers, rank), static_cast<int>(sharers.size()), kExpertShards);
 }
 
 DeviceMesh::~DeviceMesh() = default;
@@ -208,8 +208,8 @@ std::unique_ptr<comm::Communicator> DeviceMesh::pipeline_pair(int first, int las
   comm::Communicator& pipeline = along(Axis::pp);
   const bool member = pipeline.rank() == first || pipeline.rank() == last;
   const int place = pipeline.rank() == first ? 0 : 1;
-  if (!impl_->is_rehearsal()) return pipeline.split(member ? 0 : -1, place, "embedding");
-  return member ? comm::make_recording_communicator(place, 2, "embedding") : nullptr;
+  if (!impl_->is_rehearsal()) return pipeline.split(member ? 0 : -1, place, kEmbedding);
+  return member ? comm::make_recording_communicator(place, 2, kEmbedding) : nullptr;
 }
 
 comm::Communicator& DeviceMesh::experts() {

@@ -54,8 +54,9 @@ std::string DeviceMesh::overview() const {
   }
   if (impl_->experts)
     for (const auto& [name, group, ranks] :
-         {std::tuple{"ep", impl_->experts.get(), layout_.expert_group_of(Rank(0))},
-          std::tuple{"efsdp", impl_->expert_shards.get(), layout_.expert_shard_group_of(Rank(0))}})
+         {std::tuple{kExperts, impl_->experts.get(), layout_.expert_group_of(Rank(0))},
+          std::tuple{kExpertShards, impl_->expert_shards.get(),
+                     layout_.expert_shard_group_of(Rank(0))}})
       text += fmt::format("  {:<14}{:>6}  {:<10}{}\n", name, group->size(), group->backend(),
                           list_ranks(ranks));
   if (!impl_->hosts.empty()) text += fmt::format("  hosts: {}\n", list_hosts(impl_->hosts));

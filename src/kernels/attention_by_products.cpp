@@ -2,6 +2,7 @@
 #include <algorithm>
 
 #include "tessera/base/error.hpp"
+#include "tessera/kernels/accumulation_type.hpp"
 #include "tessera/kernels/attention_part.hpp"
 
 namespace tessera::kernels {
@@ -10,10 +11,6 @@ namespace {
 using at::Tensor;
 
 constexpr std::int64_t kScores = std::int64_t{1} << 22;  ///< held at a time: 16 MiB in float32
-
-at::ScalarType accumulation_type(const Tensor& x) {
-  return x.scalar_type() == at::kDouble ? at::kDouble : at::kFloat;
-}
 
 /// [B, S, H, d] -> [B, Hkv, H / Hkv, S, d]: query heads next to their key-value head.
 Tensor by_groups(const Tensor& x, std::int64_t kv_heads) {

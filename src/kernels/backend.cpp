@@ -42,10 +42,6 @@ RowsOf rows_of(const at::Tensor& x) {
   return {x.contiguous(), rows, width, width};
 }
 
-at::ScalarType compute_type(const at::Tensor& x) {
-  return x.scalar_type() == at::kDouble ? at::kDouble : at::kFloat;
-}
-
 void register_backend(c10::DeviceType device, const Backend& backend) {
   registry()[static_cast<std::size_t>(device)] = &backend;
 }

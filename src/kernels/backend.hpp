@@ -30,9 +30,6 @@ struct RowsOf {
 /// `x` [..., width] as rows, copied only when its leading dims do not have one stride.
 RowsOf rows_of(const at::Tensor& x);
 
-/// f64 for f64, else f32.
-at::ScalarType compute_type(const at::Tensor& x);
-
 /// Rows of one extent and dtype, in the order of the kernel's type in element_kernels.hpp.
 struct ElementOperands {
   std::vector<RowsOf> inputs, outputs;

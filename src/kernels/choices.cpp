@@ -5,6 +5,7 @@
 
 #include "backend.hpp"
 #include "tessera/base/error.hpp"
+#include "tessera/kernels/accumulation_type.hpp"
 #include "tessera/kernels/matrix_product.hpp"
 #include "tessera/kernels/operation.hpp"
 
@@ -75,7 +76,7 @@ struct RowsOfGroups final : Operation {
     const Tensor members = at::arange(groups_, group_of.options()).unsqueeze(1) == group_of;
     const Tensor rows = gradients[0].contiguous();
     const Tensor sums =
-        at::zeros({groups_, rows.size(1)}, rows.options().dtype(compute_type(rows)));
+        at::zeros({groups_, rows.size(1)}, rows.options().dtype(accumulation_type(rows)));
     if (rows.size(0) > 0) kernels::mm_out(sums, members.to(rows.scalar_type()), rows);
     return {sums.to(rows.scalar_type()), {}};
   }
@@ -128,8 +129,9 @@ Tensor sum_of_choices(const Tensor& rows, const Tensor& places, const Tensor& we
                  "each choice must have a row of its own");
   const std::vector<Tensor> inputs{rows.contiguous(), places.contiguous()};
   if (!weights.defined()) return apply(SumOfChoices(paired), inputs);
-  TESSERA_EXPECT(weights.sizes() == places.sizes() && weights.scalar_type() == compute_type(rows),
-                 "each choice must have one weight, in the type that computes");
+  TESSERA_EXPECT(
+      weights.sizes() == places.sizes() && weights.scalar_type() == accumulation_type(rows),
+      "each choice must have one weight, in the type that computes");
   return apply(SumOfChoices(paired), {inputs[0], inputs[1], weights.contiguous()});
 }
 

@@ -3,6 +3,7 @@
 
 #include "backend.hpp"
 #include "tessera/base/error.hpp"
+#include "tessera/kernels/accumulation_type.hpp"
 
 namespace tessera::kernels {
 namespace {
@@ -22,13 +23,13 @@ at::Tensor checked_labels(const at::Tensor& labels, std::int64_t rows) {
 
 at::Tensor checked_statistic(const at::Tensor& values, const at::Tensor& logits) {
   TESSERA_EXPECT(values.dim() == 1 && values.size(0) == logits.size(0) &&
-                     values.scalar_type() == compute_type(logits),
-                 "a row statistic must be [N] {}", c10::toString(compute_type(logits)));
+                     values.scalar_type() == accumulation_type(logits),
+                 "a row statistic must be [N] {}", c10::toString(accumulation_type(logits)));
   return values.contiguous();
 }
 
 at::Tensor empty_statistic(const at::Tensor& logits) {
-  return at::empty({logits.size(0)}, logits.options().dtype(compute_type(logits)));
+  return at::empty({logits.size(0)}, logits.options().dtype(accumulation_type(logits)));
 }
 
 }  // namespace

@@ -7,19 +7,20 @@
 
 #include "backend.hpp"
 #include "launch_sizes.hpp"
+#include "tessera/kernels/accumulation_type.hpp"
 
 namespace tessera::kernels::device {
 
 /// Of x [rows, D]; the sum is undefined where nothing is added to x.
 inline NormValue norm_value(const at::Tensor& x, bool summed) {
   return {summed ? at::empty_like(x) : at::Tensor(), at::empty_like(x),
-          at::empty({x.size(0)}, x.options().dtype(compute_type(x)))};
+          at::empty({x.size(0)}, x.options().dtype(accumulation_type(x)))};
 }
 
 /// Sums of the weight's gradient for blocks of rows of x [rows, D].
 inline at::Tensor weight_sums(const at::Tensor& x) {
   const std::int64_t rows = rows_per_block(x.size(1)), blocks = (x.size(0) + rows - 1) / rows;
-  return at::empty({blocks, x.size(1)}, x.options().dtype(compute_type(x)));
+  return at::empty({blocks, x.size(1)}, x.options().dtype(accumulation_type(x)));
 }
 
 inline at::Tensor square_sums(const at::Tensor& values) {
@@ -36,7 +37,7 @@ inline at::Tensor exact_words(const at::Tensor& values) {
 inline at::Tensor line_magnitudes(const at::Tensor& x, ScaledLines lines) {
   return at::zeros(
       {lines == ScaledLines::rows ? x.size(0) : 1, lines == ScaledLines::columns ? x.size(1) : 1},
-      x.options().dtype(compute_type(x)));
+      x.options().dtype(accumulation_type(x)));
 }
 
 /// Numbers in float32 of which each group begins at a multiple of 16 bytes: cuBLASLt reads scales
@@ -75,7 +76,7 @@ struct Float8Both {
 inline Float8Both float8_both(const at::Tensor& x, DType type) {
   const std::int64_t rows = x.size(0), columns = x.size(1), first_column = padded_scales(rows);
   const at::Tensor largest =
-      at::zeros({first_column + columns}, x.options().dtype(compute_type(x)));
+      at::zeros({first_column + columns}, x.options().dtype(accumulation_type(x)));
   const Float8Scales all = float8_scales(x, 1, first_column + columns);
   const auto of_rows = [&](const at::Tensor& numbers) {
     return numbers.narrow(1, 0, rows).view({rows, 1});

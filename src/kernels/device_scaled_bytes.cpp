@@ -13,6 +13,7 @@
 #include "backend.hpp"
 #include "device_results.hpp"
 #include "float8.hpp"
+#include "tessera/kernels/accumulation_type.hpp"
 
 namespace tessera::kernels::on_device {
 namespace {
@@ -89,11 +90,11 @@ Tensor largest_magnitudes(const Tensor& x, ScaleBlock block) {
     return backend_of(x).largest_of_lines(rows_of(x).tensor, *lines);
   if (x.numel() == 0)
     return at::zeros({blocks_in(x.size(0), block.rows), blocks_in(x.size(1), block.columns)},
-                     x.options().dtype(compute_type(x)));
-  if (block.rows == 1 && block.columns == 1) return x.abs().to(compute_type(x));
+                     x.options().dtype(accumulation_type(x)));
+  if (block.rows == 1 && block.columns == 1) return x.abs().to(accumulation_type(x));
   if (block.rows >= x.size(0) && block.columns >= x.size(1))
-    return at::linalg_vector_norm(x, kInfinity).to(compute_type(x)).view({1, 1});
-  return largest_along(largest_along(x, 1, block.columns), 0, block.rows).to(compute_type(x));
+    return at::linalg_vector_norm(x, kInfinity).to(accumulation_type(x)).view({1, 1});
+  return largest_along(largest_along(x, 1, block.columns), 0, block.rows).to(accumulation_type(x));
 }
 
 Tensor scales_for(const Tensor& largest, DType type, bool powers_of_two) {
@@ -158,7 +159,7 @@ ScaledBytes to_bytes(const Tensor& x, const Tensor& scales, DType type, ScaleBlo
     return {bytes, scales, type, block};
   }
   const double most = largest_number(type);
-  const Tensor scaled = x.to(compute_type(x)).mul(spread(scales, x, block)).to(at::kFloat);
+  const Tensor scaled = x.to(accumulation_type(x)).mul(spread(scales, x, block)).to(at::kFloat);
   const Tensor rounded = scaled.clamp(-most, most).to(scalar_type(type)).contiguous();
   return {rounded.view(at::kByte), scales, type, block};
 }
@@ -179,7 +180,7 @@ ScaledBytes to_scaled_bytes(const Tensor& x, DType type, bool powers_of_two, Sca
 }
 
 Tensor from_bytes(const ScaledBytes& x, at::ScalarType type) {
-  const at::ScalarType wide = type == at::kDouble ? at::kDouble : at::kFloat;
+  const at::ScalarType wide = accumulation_type(type);
   return x.bytes.view(scalar_type(x.type))
       .to(wide)
       .div(spread(x.scales, x.bytes, x.block))

@@ -5,6 +5,7 @@
 
 #include "backend.hpp"
 #include "tessera/base/error.hpp"
+#include "tessera/kernels/accumulation_type.hpp"
 
 namespace tessera::kernels {
 namespace {
@@ -121,7 +122,7 @@ void copy_runs(const Tensor& into, std::span<const Tensor> tensors) {
 bool can_add_runs(const Tensor& into, const Tensor& tensor) {
   const at::ScalarType type = tensor.scalar_type();
   const bool computes = type == at::kDouble || type == at::kFloat || type == at::kBFloat16;
-  return computes && into.scalar_type() == compute_type(tensor);
+  return computes && into.scalar_type() == accumulation_type(tensor);
 }
 
 void add_runs(const Tensor& into, std::span<const Tensor> tensors) {

@@ -7,6 +7,7 @@
 
 #include "backend.hpp"
 #include "tessera/base/error.hpp"
+#include "tessera/kernels/accumulation_type.hpp"
 #include "tessera/kernels/joined.hpp"
 #include "tessera/kernels/operation.hpp"
 
@@ -106,10 +107,11 @@ void expect_tables(const Tensor& x, std::int64_t positions, std::int64_t head_di
   TESSERA_EXPECT(
       cos.sizes() == at::IntArrayRef({positions, head_dim / 2}) && cos.sizes() == sin.sizes(),
       "rope tables do not fit {} positions of head_dim {}", positions, head_dim);
-  TESSERA_EXPECT(cos.scalar_type() == compute_type(x) && sin.scalar_type() == cos.scalar_type() &&
-                     cos.is_contiguous() && sin.is_contiguous() && cos.device() == x.device() &&
+  TESSERA_EXPECT(cos.scalar_type() == accumulation_type(x) &&
+                     sin.scalar_type() == cos.scalar_type() && cos.is_contiguous() &&
+                     sin.is_contiguous() && cos.device() == x.device() &&
                      sin.device() == x.device(),
-                 "rope tables must be contiguous {} on {}", c10::toString(compute_type(x)),
+                 "rope tables must be contiguous {} on {}", c10::toString(accumulation_type(x)),
                  x.device().str());
 }
 

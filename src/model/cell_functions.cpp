@@ -3,6 +3,7 @@
 
 #include "rotary.hpp"
 #include "tessera/base/error.hpp"
+#include "tessera/kernels/accumulation_type.hpp"
 #include "tessera/kernels/embedding.hpp"
 #include "tessera/kernels/rms_norm.hpp"
 #include "tessera/kernels/swiglu.hpp"
@@ -107,8 +108,7 @@ CellFunction CellMaker::forward_of(const CellSpec& cell) const {
 
 Model make_decoder(const DecoderShape& shape, std::int64_t max_positions, at::ScalarType dtype,
                    at::Device device) {
-  const Angles angles =
-      rotary_angles(shape, max_positions, dtype == at::kDouble ? at::kDouble : at::kFloat);
+  const Angles angles = rotary_angles(shape, max_positions, kernels::accumulation_type(dtype));
   Model model{spec_of(shape), {}, {angles.cos.to(device), angles.sin.to(device)}};
   const CellMaker maker(shape, model, stretched(shape, max_positions));
   for (const CellSpec& cell : model.cells) model.functions.push_back(maker.functions_of(cell));

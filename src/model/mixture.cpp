@@ -6,6 +6,7 @@
 
 #include "cell_functions.hpp"
 #include "row_order.hpp"
+#include "tessera/kernels/accumulation_type.hpp"
 #include "tessera/kernels/choices.hpp"
 #include "tessera/kernels/grouped_mm.hpp"
 #include "tessera/kernels/shapes.hpp"
@@ -69,8 +70,6 @@ Tensor on_host(const Tensor& counts, const Tensor& chosen, const RoutingRule& ru
   return count_choices(even_choices(chosen.size(0), rule, at::kCPU), rule.experts);
 }
 
-at::ScalarType wide(at::ScalarType type) { return type == at::kDouble ? type : at::kFloat; }
-
 }  // namespace
 
 CellFunction CellMaker::router(int mixture) const {
@@ -78,7 +77,7 @@ CellFunction CellMaker::router(int mixture) const {
              Flow& flow, const CellContext& context) {
     Tensor logits = context.operations->product(flow[Slot::m], context.weights[0]);
     if (context.weights.size() > 1) logits = logits + context.weights[1].value;
-    logits = logits.to(wide(logits.scalar_type()));
+    logits = logits.to(kernels::accumulation_type(logits));
     const Tensor bias = context.buffers.empty() ? Tensor() : context.buffers[0];
     const Routing routing = route(logits, bias, rule);
     const Tensor counts = count_choices(routing.chosen, rule.experts);

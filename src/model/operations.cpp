@@ -7,6 +7,7 @@
 #include <cmath>
 #include <limits>
 
+#include "tessera/kernels/accumulation_type.hpp"
 #include "tessera/kernels/attention_part.hpp"
 #include "tessera/kernels/grouped_mm.hpp"
 #include "tessera/kernels/matrix_product.hpp"
@@ -35,7 +36,7 @@ Tensor attention_with_sinks(const Attention& input, double scale) {
   };
   const Tensor logits =
       kernels::matmul(input.q.transpose(1, 2), per_head(input.k).transpose(2, 3)) * scale;
-  const auto wide = logits.scalar_type() == at::kDouble ? at::kDouble : at::kFloat;
+  const at::ScalarType wide = kernels::accumulation_type(logits);
   const Tensor masked = logits.to(wide).masked_fill(visible(input).logical_not(),
                                                     -std::numeric_limits<double>::infinity());
   const Tensor sinks =

@@ -3,6 +3,8 @@
 
 #include <cmath>
 
+#include "tessera/kernels/accumulation_type.hpp"
+
 namespace tessera::parallel {
 namespace {
 
@@ -89,10 +91,6 @@ void for_tiles(const AttentionPlan& plan, const Tensor& q, const KeyValueBlock& 
 
 }  // namespace
 
-at::ScalarType sum_type(const Tensor& x) {
-  return x.scalar_type() == at::kDouble ? at::kDouble : at::kFloat;
-}
-
 std::optional<AttentionPart> whole_part(const AttentionPlan& plan, const Tensor& q,
                                         const KeyValueBlock& block) {
   if (plan.context.cp->size() > 1 || !kernels::attends_in_bands(open_part(plan, q, block)))
@@ -109,7 +107,7 @@ void add_sinks(AttentionValue& value, const Tensor& sinks) {
 /// A sink's probability is exp(sink - L) and its value 0, so that the gradient of its score is
 /// -exp(sink - L) dO O.
 Tensor sinks_gradient(const Tensor& sinks, const AttentionValue& value, const Tensor& grad_out) {
-  const auto type = sum_type(value.out);
+  const auto type = kernels::accumulation_type(value.out);
   const Tensor dot = (grad_out.to(type) * value.out.to(type)).sum(-1);
   return ((sinks.to(type) - value.logsumexp).exp_() * dot)
       .sum(at::IntArrayRef{0, 1})
@@ -120,7 +118,8 @@ Tensor sinks_gradient(const Tensor& sinks, const AttentionValue& value, const Te
 AttentionSum::AttentionSum(const AttentionPlan& plan, const Tensor& q, std::int64_t value_dim)
     : plan_(plan),
       q_(q),
-      out_(at::zeros({q.size(0), q.size(1), q.size(2), value_dim}, q.options().dtype(sum_type(q)))),
+      out_(at::zeros({q.size(0), q.size(1), q.size(2), value_dim},
+                     q.options().dtype(kernels::accumulation_type(q)))),
       logsumexp_(at::full({q.size(0), q.size(1), q.size(2)}, -HUGE_VAL, out_.options())) {}
 
 void AttentionSum::add(const KeyValueBlock& block, int owner) {
@@ -140,7 +139,7 @@ AttentionGradient::AttentionGradient(const AttentionPlan& plan, const Tensor& q,
     : plan_(plan),
       q_(q),
       grad_out_(grad_out.contiguous()),
-      grad_q_(at::zeros(q.sizes(), q.options().dtype(sum_type(q)))),
+      grad_q_(at::zeros(q.sizes(), q.options().dtype(kernels::accumulation_type(q)))),
       value_(value) {}
 
 void AttentionGradient::add(const KeyValueBlock& block, int owner, const KeyValueBlock& gradients) {

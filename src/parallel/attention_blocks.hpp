@@ -26,9 +26,6 @@ struct KeyValueBlock {
   at::Tensor k, v;
 };
 
-/// float32, or float64 for float64.
-at::ScalarType sum_type(const at::Tensor& x);
-
 /// The whole attention where one call of a kernel takes it; then `block` holds all keys.
 std::optional<kernels::AttentionPart> whole_part(const AttentionPlan& plan, const at::Tensor& q,
                                                  const KeyValueBlock& block);

@@ -7,6 +7,7 @@
 #include "attention_blocks.hpp"
 #include "attention_tiles.hpp"
 #include "tessera/base/error.hpp"
+#include "tessera/kernels/accumulation_type.hpp"
 #include "tessera/kernels/operation.hpp"
 #include "tessera/parallel/tensor_buffer.hpp"
 
@@ -20,7 +21,10 @@ using kernels::Kept;
 class Packing {
  public:
   Packing(const Tensor& k, const Tensor& v)
-      : k_(k.sizes().vec()), v_(v.sizes().vec()), options_(k.options()), type_(sum_type(k)) {}
+      : k_(k.sizes().vec()),
+        v_(v.sizes().vec()),
+        options_(k.options()),
+        type_(kernels::accumulation_type(k)) {}
   std::int64_t numel() const { return c10::multiply_integers(k_) + c10::multiply_integers(v_); }
   Tensor packed(const Tensor& k, const Tensor& v) const {
     return at::cat({k.reshape({-1}), v.reshape({-1})});

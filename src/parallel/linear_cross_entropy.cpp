@@ -5,6 +5,7 @@
 
 #include "row_losses.hpp"
 #include "tessera/base/error.hpp"
+#include "tessera/kernels/accumulation_type.hpp"
 #include "tessera/kernels/cross_entropy.hpp"
 #include "tessera/kernels/matrix_product.hpp"
 #include "tessera/kernels/operation.hpp"
@@ -15,10 +16,6 @@ namespace {
 using at::Tensor;
 using kernels::Kept;
 
-at::ScalarType wide_type(const Tensor& x) {
-  return x.scalar_type() == at::kDouble ? at::kDouble : at::kFloat;
-}
-
 /// The gradients of x and weight that chunks add up. Undefined where nobody wants them.
 struct Sums {
   Tensor of_x, of_weight;
@@ -26,7 +23,8 @@ struct Sums {
   Sums(const Tensor& x, const Tensor& weight, bool wants_x, bool wants_weight) {
     if (wants_x) of_x = at::empty_like(x, at::MemoryFormat::Contiguous);
     if (wants_weight)
-      of_weight = at::empty(weight.sizes(), weight.options().dtype(wide_type(weight)));
+      of_weight =
+          at::empty(weight.sizes(), weight.options().dtype(kernels::accumulation_type(weight)));
     if (wants_weight && x.size(0) == 0) of_weight.zero_();
   }
   bool wanted() const { return of_x.defined() || of_weight.defined(); }
@@ -48,7 +46,7 @@ class LinearCrossEntropy final : public kernels::Operation {
     const Tensor &x = inputs[0], &weight = inputs[1], &labels = inputs[2];
     const std::int64_t tokens = x.size(0), most = std::min(how_.chunk_tokens, tokens);
     Sums sums(x, weight, wants_x_, wants_weight_);
-    const Tensor losses = at::zeros({tokens}, x.options().dtype(wide_type(x)));
+    const Tensor losses = at::zeros({tokens}, x.options().dtype(kernels::accumulation_type(x)));
     const Tensor logits = at::empty({most, weight.size(0)}, x.options());
     for (std::int64_t begin = 0; begin < tokens; begin += most) {
       const std::int64_t size = std::min(most, tokens - begin);

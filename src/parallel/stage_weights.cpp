@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "tessera/parallel/stage_weights.hpp"
 
+#include "tessera/kernels/accumulation_type.hpp"
 #include "tessera/kernels/initial_values.hpp"
 #include "tessera/kernels/philox.hpp"
 #include "tessera/plan/model_fit.hpp"
@@ -43,7 +44,7 @@ bool StageWeights::whole_model() const {
 }
 
 void StageWeights::make_buffers() {
-  const auto type = options_.sharding.precision.master == at::kDouble ? at::kDouble : at::kFloat;
+  const auto type = kernels::accumulation_type(options_.sharding.precision.master);
   const auto options = at::TensorOptions(type).device(options_.sharding.device);
   buffers_.resize(model_.buffers.size());
   for (std::int64_t i = cells_.begin; i < cells_.end(); ++i)

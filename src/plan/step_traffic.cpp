@@ -91,7 +91,7 @@ class Step {
                down = sends_forward || action.kind == ActionKind::recv_forward,
                sends = sends_forward || action.kind == ActionKind::send_backward;
     const RankGroup pp = groups_.along({Axis::pp});
-    rows_.add(down ? pp : RankGroup{std::string(mesh::kUpstream), pp.size}, Call::group,
+    rows_.add(down ? pp : RankGroup{mesh::kUpstream, pp.size}, Call::group,
               sends ? bytes_across(sends_forward ? cells.end() : cells.begin) : 0);
   }
 
@@ -122,7 +122,7 @@ class Step {
                                  last = pipeline_.map.rank_of(pipeline_.map.last());
     if (first == last) return {};
     const bool whole = pipeline_.map.ranks() == 2 && first < last;
-    return {2, whole ? groups_.along({Axis::pp}) : RankGroup{"embedding", 2}};
+    return {2, whole ? groups_.along({Axis::pp}) : RankGroup{mesh::kEmbedding, 2}};
   }
 
   void sum_copies() {
@@ -143,7 +143,7 @@ class Step {
   /// Valid tokens, whether experts' rows fit, the loss of each source of data, the norm and the
   /// experts' loads.
   void add_control() {
-    const RankGroup world{"world", plan_.layout.world()};
+    const RankGroup world{mesh::kWorld, plan_.layout.world()};
     const auto sources =
                    static_cast<std::int64_t>(std::max<std::size_t>(1, plan_.data.sources.size())),
                mixtures = static_cast<std::int64_t>(model_.mixtures.size());

@@ -14,7 +14,7 @@ RankGroup RankGroups::expert_shards() const {
   const RankGroup ranks =
       layout_.experts_cut_by_tp() ? along({dp_shard, cp}) : along({dp_shard, cp, tp});
   const int ep = layout_.expert_degree();
-  return ep > 1 ? RankGroup{"efsdp", ranks.size / ep, true} : ranks;
+  return ep > 1 ? RankGroup{mesh::kExpertShards, ranks.size / ep, true} : ranks;
 }
 
 RankGroup RankGroups::neighbours(const RankGroup& all, int ranks) const {

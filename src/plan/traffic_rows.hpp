@@ -26,7 +26,7 @@ class RankGroups {
 
   RankGroup along(const std::vector<mesh::Axis>& axes) const;
   /// As DeviceMesh::experts() and expert_shards().
-  RankGroup experts() const { return {"ep", layout_.expert_degree()}; }
+  RankGroup experts() const { return {mesh::kExperts, layout_.expert_degree()}; }
   RankGroup expert_shards() const;
   RankGroup neighbours(const RankGroup& all, int ranks) const;
 

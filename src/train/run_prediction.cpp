@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include "tessera/base/error.hpp"
+#include "tessera/mesh/layout.hpp"
 #include "tessera/planner/price.hpp"
 #include "tessera/planner/run_figures.hpp"
 
@@ -13,7 +14,7 @@ namespace {
 /// The planner has one name for the axes of data parallelism.
 std::string part_named(const std::string& row) {
   const std::string waiting(metrics::kWaitingIn);
-  if (row == waiting + "world" || row.starts_with(waiting + "dp") || row == waiting + "fsdp")
+  if (row == waiting + mesh::kWorld || row.starts_with(waiting + "dp") || row == waiting + "fsdp")
     return waiting + "dp";
   return row;
 }

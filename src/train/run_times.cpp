@@ -24,7 +24,7 @@ constexpr std::array<std::pair<Phase, std::string_view>, 6> kRows{
 /// Parts of an axis and its ends count as the axis.
 std::string axis_of(const comm::Communicator& communicator) {
   const std::string& axis = communicator.axis();
-  if (axis == "embedding" || axis == mesh::kUpstream) return "pp";
+  if (axis == mesh::kEmbedding || axis == mesh::kUpstream) return "pp";
   constexpr std::string_view kPart = " neighbours of ";
   const std::size_t part = axis.find(kPart);
   return part == std::string::npos ? axis : axis.substr(part + kPart.size());

@@ -18,8 +18,13 @@ enum class Axis : std::uint8_t { pp, dp_replicate, dp_shard, cp, tp };
 inline constexpr std::array<Axis, 5> kAxes{Axis::pp, Axis::dp_replicate, Axis::dp_shard, Axis::cp,
                                            Axis::tp};
 std::string_view name_of(Axis axis) noexcept;
-/// Of DeviceMesh::upstream().
-inline constexpr std::string_view kUpstream = "pp upstream";
+/// Names of communicators that are not of one axis, as in traces and metrics: DeviceMesh's
+/// upstream(), pipeline_pair(), experts(), expert_shards() and control().
+inline constexpr const char* kUpstream = "pp upstream";
+inline constexpr const char* kEmbedding = "embedding";
+inline constexpr const char* kExperts = "ep";
+inline constexpr const char* kExpertShards = "efsdp";
+inline constexpr const char* kWorld = "world";
 /// Of `ranks` neighbours among those of the group called `of`.
 std::string neighbours_name(int ranks, const std::string& of);
 

@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "host/run.hpp"
+#include "tessera/kernels/accumulation_type.hpp"
 
 namespace tessera::kernels::host {
 namespace {
@@ -52,7 +53,7 @@ NormValue rms_norm(const at::Tensor& x, const at::Tensor& residual, const at::Te
                    double eps) {
   const at::Tensor y = at::empty_like(x),
                    sum = residual.defined() ? at::empty_like(x) : at::Tensor();
-  const at::Tensor rstd = at::empty({x.size(0)}, x.options().dtype(compute_type(x)));
+  const at::Tensor rstd = at::empty({x.size(0)}, x.options().dtype(accumulation_type(x)));
   const std::int64_t dim = x.size(1);
   with_type(x.scalar_type(), [&]<class T>(T t) {
     for_rows(x.size(0), dim, [&](std::int64_t first, std::int64_t rows) {
@@ -73,7 +74,7 @@ std::pair<at::Tensor, at::Tensor> rms_norm_backward(const at::Tensor& dy, const 
   const std::int64_t rows = x.size(0), dim = x.size(1);
   const std::int64_t blocks =
       std::max<std::int64_t>(1, (rows + rows_per_block - 1) / rows_per_block);
-  const at::Tensor partial = at::zeros({blocks, dim}, x.options().dtype(compute_type(x)));
+  const at::Tensor partial = at::zeros({blocks, dim}, x.options().dtype(accumulation_type(x)));
   with_type(x.scalar_type(), [&]<class T>(T t) {
     parallel_for(0, blocks, 1, [&](std::int64_t begin, std::int64_t end) {
       for (std::int64_t block = begin; block < end; ++block) {

@@ -4,6 +4,7 @@
 #include <memory>
 
 #include "host/run.hpp"
+#include "tessera/kernels/accumulation_type.hpp"
 
 namespace tessera::kernels::host {
 namespace {
@@ -107,7 +108,7 @@ AttentionValue attention_in_rows(const AttentionPart& part) {
   const Tensor& q = part.q;
   const Tensor out = at::empty({q.size(0), q.size(1), q.size(2), part.v.size(3)}, q.options());
   const Tensor logsumexp =
-      at::empty({q.size(0), q.size(1), q.size(2)}, q.options().dtype(compute_type(q)));
+      at::empty({q.size(0), q.size(1), q.size(2)}, q.options().dtype(accumulation_type(q)));
   with_type(q.scalar_type(), [&]<class T>(T t) {
     using C = Compute<T>;
     for_calls<C>(calls, [&](std::int64_t head, std::int64_t of_queries, C* scratch) {
@@ -128,8 +129,8 @@ AttentionGradients attention_in_rows_backward(const AttentionPart& part,
                dk = at::empty(part.k.sizes(), part.k.options()),
                dv = at::empty(part.v.sizes(), part.v.options());
   const std::int64_t size = key_gradient_size(calls.shape());
-  const Tensor sums =
-      at::zeros({calls.heads(), calls.parts(), size}, part.q.options().dtype(compute_type(part.q)));
+  const Tensor sums = at::zeros({calls.heads(), calls.parts(), size},
+                                part.q.options().dtype(accumulation_type(part.q)));
   with_type(part.q.scalar_type(), [&]<class T>(T t) {
     using C = Compute<T>;
     for_calls<C>(calls, [&](std::int64_t head, std::int64_t of_queries, C* scratch) {

@@ -6,6 +6,7 @@
 #include "fallback.hpp"
 #include "host_float8.hpp"
 #include "host_kernel.hpp"
+#include "tessera/kernels/accumulation_type.hpp"
 
 namespace tessera::sim {
 namespace {
@@ -20,7 +21,7 @@ using kernels::RowsOf;
 kernels::NormValue rms_norm(const Tensor& x, const Tensor& residual, const Tensor& weight,
                             double eps) {
   const Tensor y = at::empty_like(x),
-               rstd = at::empty({x.size(0)}, x.options().dtype(kernels::compute_type(x))),
+               rstd = at::empty({x.size(0)}, x.options().dtype(kernels::accumulation_type(x))),
                sum = residual.defined() ? at::empty_like(x) : Tensor();
   HostKernel kernel("rms_norm", x);
   kernel.issue([x = kernel.reads(x), residual = kernel.reads(residual), sum = kernel.writes(sum),
