@@ -14,16 +14,16 @@ namespace {
 
 constexpr std::int64_t kLimitBytes = std::int64_t{1} << 30;
 
-/// Error(checkpoint) that says which steps are there.
+/// Error(checkpoint) that says which steps are there. What cannot be looked at may be there.
 void require_there(const std::filesystem::path& step_folder) {
   std::error_code ignored;
-  if (std::filesystem::exists(step_folder, ignored)) return;
+  const auto type = std::filesystem::status(step_folder, ignored).type();
+  if (type != std::filesystem::file_type::not_found) return;
   const std::filesystem::path folder = step_folder.parent_path();
   std::vector<std::int64_t> steps;
   for (const StepFolder& there : list_steps(folder)) steps.push_back(there.step);
-  fail(ExitCode::checkpoint, "there is no checkpoint {}; {}", step_folder.string(),
-       steps.empty() ? "the folder has none"
-                     : fmt::format("the folder has those of the steps {}", fmt::join(steps, ", ")));
+  fail(ExitCode::checkpoint, "there is no checkpoint {}; steps that are there: {}",
+       step_folder.string(), steps.empty() ? "none" : fmt::format("{}", fmt::join(steps, ", ")));
 }
 
 }  // namespace

@@ -65,12 +65,27 @@ std::string as_text(const ValidationResult& result) {
   return text;
 }
 
+/// Of the job, or of one with another batch where its ranks do not divide the batch of a step:
+/// evaluation takes no step.
+std::int64_t find_job_problems(tessera::config::Reading& job, int ranks) {
+  tessera::inputs::JobCheck check(tessera::inputs::JobCheck::Files::looked_at);
+  const tessera::config::Reading written = job;
+  const std::int64_t vocabulary = check.find_problems(job, ranks);
+  const bool divides = std::ranges::none_of(job.problems, [](const auto& problem) {
+    return std::ranges::count(problem.about, "training.global_batch_size") > 0;
+  });
+  if (divides) return vocabulary;
+  job = written;
+  tessera::config::JobConfig& free = job.resolved.job;
+  free.training.global_batch_size = -1;
+  free.training.local_batch_size *= std::max(1, free.parallelism.pipeline_parallel_degree);
+  return check.find_problems(job, ranks);
+}
+
 /// Who asks for a loss has not written that validation is on.
 std::int64_t find_problems(tessera::config::Reading& job, int ranks) {
-  using tessera::inputs::JobCheck;
   job.use = tessera::config::JobUse::inference;
-  job.resolved.job.training.global_batch_size = -1;  // of steps, which there are none of
-  const std::int64_t vocabulary = JobCheck(JobCheck::Files::looked_at).find_problems(job, ranks);
+  const std::int64_t vocabulary = find_job_problems(job, ranks);
   tessera::config::Problem no_data;
   no_data.text =
       "there is no data to evaluate on; set validation.dataset_path, or set validation.split to "

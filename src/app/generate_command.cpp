@@ -60,9 +60,11 @@ int generate(const Options& options) {
   tessera::train::Inference model(tessera::plan::plan_inference(resolved, vocabulary),
                                   static_cast<std::int64_t>(prompt.size()) + options.max_new_tokens,
                                   tokenizer ? &*tokenizer : nullptr);
-  const auto stops = tokenizer && options.prompt
-                         ? tessera::hf::end_ids(resolved.job.model.hf_assets_path, *tokenizer)
-                         : std::vector<std::int32_t>();
+  const tessera::config::Model& files = resolved.job.model;
+  const auto stops =
+      tokenizer && options.prompt
+          ? tessera::hf::end_ids({files.hf_assets_path, files.hf_config.value_or("")}, *tokenizer)
+          : std::vector<std::int32_t>();
   const auto ids = model.generate(prompt, options.max_new_tokens, options.sampling, stops);
   if (options.print_ids)
     std::cout << fmt::format("{}\n", fmt::join(ids, ","));

@@ -127,9 +127,9 @@ void print_memory(const planner::Price& price, const planner::Machine& machine) 
   }
   std::cout << '\n';
   if (!price.fits)
-    std::cout << fmt::format("            DOES NOT FIT: {} take {:.1f} GiB more\n",
-                             machine.host ? "LibTorch and MPI" : "CUDA, NCCL and libraries",
-                             planner::runtime_bytes(machine) / kGiB);
+    std::cout << fmt::format("            DOES NOT FIT with the {:.1f} GiB of {}\n",
+                             planner::runtime_bytes(machine) / kGiB,
+                             machine.host ? "LibTorch and MPI" : "CUDA, NCCL and libraries");
   if (price.memory.on_host > 0)
     std::cout << fmt::format("            and {:.1f} GiB of the host for each GPU: activations\n",
                              price.memory.on_host / kGiB);

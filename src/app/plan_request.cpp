@@ -153,9 +153,11 @@ PlanRequest plan_request_of(const Args& args) {
   }
   request.search |= !request.write.empty();
   std::error_code ignored;
-  for (const std::string& word : request.job)
-    require(request.write.empty() || !std::filesystem::equivalent(word, request.write, ignored),
-            ExitCode::usage, "--write {} would replace the job that is read; name another file",
+  Args read = request.job;
+  read.insert(read.end(), {request.machine, request.stack});
+  for (const std::string& file : read)
+    require(request.write.empty() || !std::filesystem::equivalent(file, request.write, ignored),
+            ExitCode::usage, "--write {} would replace a file that is read; name another file",
             request.write);
   if (!request.from.empty())
     check_run(request, args);

@@ -31,7 +31,8 @@ void print_option(const planner::Option& option, const Advice& advice) {
 void print_remedy(const Advice& advice) {
   if (!advice.remedy) {
     std::cout << fmt::format(
-        "no variant fits, on any power of two as many {}s with the same batch\n", advice.unit);
+        "no variant fits, nor with 2, 4, ... times as many {}s, or a half, a quarter, ...\n",
+        advice.unit);
     return;
   }
   const planner::Option& option = advice.remedy->option;

@@ -52,10 +52,20 @@ struct Train {
     corpus.add_to(app);
   }
 
+  /// What can be known before hours of training; the rest is compared when it is written.
+  void refuse_another_size() const {
+    const std::filesystem::path there = std::filesystem::path(output) / "tokenizer.json";
+    std::error_code ignored;
+    if (replace || !std::filesystem::exists(there, ignored)) return;
+    require(data::Tokenizer::load(there).vocab_size() == options.vocab_size, ExitCode::usage,
+            "'{}' has another tokenizer; name another folder, or replace it with --force", output);
+  }
+
   int run() {
     options.pattern = data::pattern_from_name(pattern);
     options.special_tokens =
         special ? split_at_commas(*special) : data::usual_special_tokens(options.pattern);
+    refuse_another_size();
     const auto vocabulary = data::train_vocabulary(corpus.open(output), options,
                                                    data::terminal_progress("tokenizer train"));
     data::write_tokenizer(output, vocabulary, options, replace);

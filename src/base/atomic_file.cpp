@@ -16,7 +16,7 @@ std::filesystem::path beside(const std::filesystem::path& path) {
   return path.string() + fmt::format(".partial-{:08x}", std::random_device()());
 }
 
-/// What is there will be replaced: neither a folder nor a device may be.
+/// What is there will be replaced: neither a folder nor a device may be, nor a link to one.
 void refuse_unless_file(const std::filesystem::path& path, const FileErrors& errors) {
   std::error_code ignored;
   const std::filesystem::file_status there = std::filesystem::status(path, ignored);
@@ -26,18 +26,10 @@ void refuse_unless_file(const std::filesystem::path& path, const FileErrors& err
           "cannot write '{}' (it is not a regular file); name another file", path.string());
 }
 
-/// Of a link, the file that it leads to: the link stays.
-std::filesystem::path behind_links(const std::filesystem::path& path) {
-  std::error_code problem;
-  if (!std::filesystem::is_symlink(path, problem)) return path;
-  std::filesystem::path behind = std::filesystem::canonical(path, problem);
-  return problem ? path : behind;
-}
-
 }  // namespace
 
 AtomicFile::AtomicFile(std::filesystem::path path, const FileErrors& errors)
-    : path_(behind_links(path)), aside_(beside(path_)), errors_(errors) {
+    : path_(std::move(path)), aside_(beside(path_)), errors_(errors) {
   refuse_unless_file(path_, errors_);
   file_ = File::create(aside_, errors_);
 }

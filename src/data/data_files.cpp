@@ -61,7 +61,9 @@ FolderEntries entries_of(const fs::path& folder) {
        entry.increment(problem)) {
     const fs::path& path = entry->path();
     if (path.filename().string().starts_with('.')) continue;
-    require(entry->exists(ignored), ExitCode::data,
+    const bool is_there = entry->status(ignored).type() != fs::file_type::not_found;
+    if (!is_there && !entry->is_symlink(ignored)) continue;  // it was removed meanwhile
+    require(is_there, ExitCode::data,
             "'{}' in the folder '{}' is a link to a file that is not there; repair or remove it",
             path.filename().string(), folder.string());
     (entry->is_regular_file(ignored) ? found.files : found.others).push_back(path);

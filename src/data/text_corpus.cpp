@@ -41,7 +41,7 @@ void require_text(const MappedFile& file) {
   constexpr std::size_t kLooked = 64 << 10;
   const std::size_t at = file.bytes().substr(0, kLooked).find('\0');
   require(at == std::string_view::npos, ExitCode::data,
-          "'{}' is not plain text in UTF-8: its byte {} is null; convert it, or name another file",
+          "'{}' is not plain text: its byte {} is null; convert it to UTF-8, or name another file",
           file.path().string(), at);
 }
 

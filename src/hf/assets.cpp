@@ -116,16 +116,21 @@ Assets find_assets(const AssetPlaces& places, std::int64_t vocab) {
   return assets;
 }
 
-std::vector<std::int32_t> end_ids(const fs::path& place, const data::Tokenizer& tokenizer) {
+std::vector<std::int32_t> end_ids(const std::vector<fs::path>& places,
+                                  const data::Tokenizer& tokenizer) {
   std::vector<std::int32_t> ids;
   if (const auto own = tokenizer.eos_id()) ids.push_back(*own);
-  for (const char* name : {kGenerationConfig, kModelConfig}) {
-    const nlohmann::json json = parse_json(read_text(folder_of(place) / name).value_or(""));
-    if (!json.is_object() || !json.contains(kEndId)) continue;
-    const nlohmann::json& ends = json[kEndId];
-    for (const nlohmann::json& end : ends.is_array() ? ends : nlohmann::json::array({ends}))
-      if (const auto id = whole_number(end, 0, std::numeric_limits<std::int32_t>::max()))
-        ids.push_back(static_cast<std::int32_t>(*id));
+  for (const fs::path& place : places) {
+    std::error_code ignored;
+    const fs::path folder = fs::is_directory(place, ignored) ? place : place.parent_path();
+    for (const char* name : {kGenerationConfig, kModelConfig}) {
+      const nlohmann::json json = parse_json(read_text(folder / name).value_or(""));
+      if (!json.is_object() || !json.contains(kEndId)) continue;
+      const nlohmann::json& ends = json[kEndId];
+      for (const nlohmann::json& end : ends.is_array() ? ends : nlohmann::json::array({ends}))
+        if (const auto id = whole_number(end, 0, std::numeric_limits<std::int32_t>::max()))
+          ids.push_back(static_cast<std::int32_t>(*id));
+    }
   }
   return ids;
 }

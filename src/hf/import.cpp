@@ -56,6 +56,7 @@ Import::Import(const WeightFiles& files, const model::DecoderShape& shape,
   for (const model::BufferSpec& buffer : model_.buffers)
     tensors_.push_back(described(weights_, files.path(), buffer));
   weights_.warn_of_unused();
+  weights_.warn_of_borrowed();
 }
 
 std::filesystem::path Import::write(const checkpoint::StreamOptions& options,

@@ -163,6 +163,9 @@ void ModelWeights::warn_of_unused() const {
   if (!unused.empty())
     log::warning("{}: {} tensors are not part of {} and are skipped; the first is {}",
                  files_.path().string(), unused.size(), model_.name, unused.front());
+}
+
+void ModelWeights::warn_of_borrowed() const {
   if (!model_.dimensions.tied && !files_.find(kOutput) && files_.find(kEmbedding))
     log::warning("{} has no {}: the output layer takes the values of the embedding",
                  files_.path().string(), kOutput);

@@ -80,9 +80,6 @@ fs::path import_weights(const fs::path& weights, const ImportOptions& options) {
   require(fs::exists(weights), ExitCode::data, "there is no file or folder '{}'; check the path",
           weights.string());
   // Before a config.json is put next to a checkpoint that was made with another one.
-  require(!fs::exists(options.folder / "step-00000000"), ExitCode::usage,
-          "{} exists; choose another folder or remove it first",
-          (options.folder / "step-00000000").string());
   require(checkpoint::list_steps(options.folder).empty(), ExitCode::usage,
           "{} has checkpoints already; choose another folder", options.folder.string());
   const hf::WeightFiles files(weights);

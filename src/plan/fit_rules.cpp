@@ -153,16 +153,16 @@ void FitRules::model() {
          [&] { check_vocabulary(vocabulary_, model_.spec->name, model_.shape.vocab); });
 }
 
-/// Patterns match something of the model.
 void FitRules::names() {
   std::vector<std::string> units;
   for (const model::UnitSpec& unit : model_.spec->units) units.push_back(unit.name);
   for (const config::Strings& rule : job_.parallelism.reshard_rules)
     obey({"parallelism.reshard_rules"},
          [&] { require_matches(rule[0], units, "parallelism.reshard_rules"); });
+  bool right = true;
   for (const std::string& pattern : job_.training.freeze)
-    obey({"training.freeze"}, [&] { require_freezes(*model_.spec, pattern); });
-  obey({"training.freeze"}, [&] { require_trains(*model_.spec, job_.training.freeze); });
+    right &= obey({"training.freeze"}, [&] { require_freezes(*model_.spec, pattern); });
+  if (right) obey({"training.freeze"}, [&] { require_trains(*model_.spec, job_.training.freeze); });
   obey({"checkpoint.exclude_from_loading"}, [&] { LoadChoice::of(job_.checkpoint, *model_.spec); });
 }
 

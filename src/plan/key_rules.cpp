@@ -243,8 +243,9 @@ class KeyRules : public Rules {
     if (reading_.use != config::JobUse::training) return;
     const config::Checkpoint& c = job_.checkpoint;
     const config::Optimizer& o = job_.optimizer;
-    const auto warn = [&](bool applies, const char* key, const char* without) {
-      if (applies && reading_.understood({key}))
+    using Others = std::initializer_list<std::string_view>;
+    const auto warn = [&](bool applies, const char* key, const char* without, Others others = {}) {
+      if (applies && reading_.understood({key}) && reading_.understood(others))
         reading_.resolved.warnings.push_back(
             fmt::format("{} ({}) has no effect: {}", key, at(key), without));
     };
@@ -254,10 +255,12 @@ class KeyRules : public Rules {
     warn(!c.enable && c.last_save_in_hf, "checkpoint.last_save_in_hf", disabled);
     warn(!c.last_save_model_only && c.export_dtype != config::Checkpoint().export_dtype,
          "checkpoint.export_dtype",
-         "the last checkpoint has only the model if checkpoint.last_save_model_only is true");
+         "the last checkpoint has only the model if checkpoint.last_save_model_only is true",
+         {"checkpoint.last_save_model_only"});
     warn(!o.stochastic_rounding && job_.training.dtype != "bfloat16" &&
              o.moments_dtype != "bfloat16",
-         "optimizer.stochastic_rounding", "neither weights nor moments are bfloat16");
+         "optimizer.stochastic_rounding", "neither weights nor moments are bfloat16",
+         {"training.dtype", "optimizer.moments_dtype"});
     warn(!c.enable && o.on_nonfinite == "rewind", "optimizer.on_nonfinite",
          "checkpoint.enable is false, and there is nothing to rewind to");
     warn(o.spike_zscore == 0 && o.on_spike == "rewind", "optimizer.on_spike",

@@ -25,8 +25,9 @@ WeightOrigin WeightOrigins::choose(config::JobUse use, bool has_own) const {
     return resumes && (has_own || step >= 0) ? WeightOrigin::own : otherwise;
   const bool others_named = from && from->named;
   require(!step_named || !others_named, ExitCode::usage,
-          "--checkpoint.load_step selects a step of the run, and "
-          "--checkpoint.initial_load_path other weights; keep one");
+          "--checkpoint.load_step selects a step of the run, and the weights of {} are named, too; "
+          "omit one of them",
+          from ? from->path.string() : "");
   if (step_named) return WeightOrigin::own;
   return has_own && !others_named ? WeightOrigin::own : otherwise;
 }

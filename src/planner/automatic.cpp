@@ -146,7 +146,8 @@ class Choice {
                     remedy && remedy->bfloat16_state
                         ? fmt::format("set {}", fmt::join(remedy->option.changes, ", "))
                     : remedy && remedy->other_gpus
-                        ? fmt::format("take {} ranks", remedy->gpus)
+                        ? fmt::format("take {} ranks with {}", remedy->gpus,
+                                      fmt::join(remedy->option.changes, ", "))
                         : "see `tessera plan` for what else makes the job smaller"));
   }
 
@@ -173,8 +174,8 @@ class Choice {
       for (const Turn& turn : effect.turns)
         turns.push_back(turn.fits ? fmt::format("{} {:+.1f} %", turn.value, 100 * turn.faster)
                                   : fmt::format("{} does not fit", turn.value));
-      out.push_back(
-          fmt::format("auto: {} {}; {}", effect.knob, effect.value, fmt::join(turns, ", ")));
+      out.push_back(fmt::format("auto: {} {}; with the other values kept, {}", effect.knob,
+                                effect.value, fmt::join(turns, ", ")));
     }
     for (const auto& other : trials_)
       if (other.get() != &trial && other->best)

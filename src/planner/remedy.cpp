@@ -113,6 +113,21 @@ std::optional<Remedy> of_smaller_state(const config::Resolved& job, int gpus,
   return std::nullopt;
 }
 
+/// Rows of a rank from the job's own down that a step's batch has whole numbers of on all
+/// data-parallel ranks. The job's own alone where its batch follows from them.
+std::vector<std::int64_t> rows_that_divide(const config::JobConfig& job, int gpus, int tp) {
+  const std::int64_t own = job.training.local_batch_size, batch = job.training.global_batch_size;
+  const config::Parallelism& p = job.parallelism;
+  const std::int64_t cut =
+      std::int64_t{p.pipeline_parallel_degree} * p.context_parallel_degree * tp;
+  if (batch < 1 || cut < 1) return {own};
+  const std::int64_t ranks = std::max<std::int64_t>(1, gpus / cut);
+  std::vector<std::int64_t> found;
+  for (std::int64_t rows = std::min(own, batch / ranks); rows >= 1; --rows)
+    if (batch % (rows * ranks) == 0) found.push_back(rows);
+  return found;
+}
+
 std::optional<Remedy> of_gpus(const config::Resolved& job, int gpus, plan::Planner& planner,
                               const Machine& machine, const Stack& stack) {
   const std::optional<LegalJob> there = legal_on(job, gpus, planner);
@@ -141,7 +156,7 @@ std::optional<LegalJob> legal_on(const config::Resolved& job, int gpus, plan::Pl
   for (const int factor : {1, 2, 4, 8}) {
     const int tp = own.parallelism.tensor_parallel_degree * factor;
     if (tp < 0 && factor > 1) break;
-    for (std::int64_t rows = own.training.local_batch_size; rows >= 1; rows /= 2) {
+    for (const std::int64_t rows : rows_that_divide(own, gpus, tp)) {
       config::Reading reading;
       reading.resolved = job;
       std::vector<std::string> changes;

@@ -7,6 +7,7 @@
 #include "memory_check.hpp"
 #include "tessera/base/error.hpp"
 #include "tessera/base/log.hpp"
+#include "tessera/kernels/accumulation_type.hpp"
 #include "tessera/kernels/philox.hpp"
 #include "tessera/plan/model_shape.hpp"
 #include "tessera/train/device.hpp"
@@ -84,8 +85,7 @@ at::Tensor Inference::logits(const at::Tensor& tokens) {
               tokens.max().item<std::int64_t>() < vocab,
           ExitCode::data, "the input holds tokens outside [0, {})", vocab);
   const at::Tensor flat = run(tokens, tokens.size(0), 0, nullptr).to(at::kCPU);
-  const auto type = flat.scalar_type() == at::kDouble ? at::kDouble : at::kFloat;
-  return flat.to(type).view({tokens.size(0), tokens.size(1), vocab});
+  return flat.to(kernels::accumulation_type(flat)).view({tokens.size(0), tokens.size(1), vocab});
 }
 
 std::vector<std::int32_t> Inference::generate(const std::vector<std::int32_t>& prompt,
@@ -110,11 +110,11 @@ std::vector<std::int32_t> Inference::generate(const std::vector<std::int32_t>& p
     const at::Tensor last = logits[-1].to(at::kCPU);
     const std::int64_t known =
         tokenizer_vocab_ > 0 ? std::min(tokenizer_vocab_, last.size(0)) : last.size(0);
-    require(std::isfinite(last.max().item<double>()), ExitCode::nonfinite,
-            "the logits after {} tokens are not finite: the weights hold values that are not, or "
-            "the type is too narrow; look at them with `tessera ckpt show`, or set "
-            "--training.mixed_precision_param float32",
-            position);
+    require(
+        std::isfinite(last.max().item<double>()), ExitCode::nonfinite,
+        "the logits after {} tokens are not finite: weights are not, or the type of computation "
+        "is too narrow; try --training.mixed_precision_param float32",
+        position);
     generated.push_back(
         static_cast<std::int32_t>(pick(last.narrow(0, 0, known), sampling, generated.size())));
     if (std::ranges::find(stops, generated.back()) != stops.end()) break;

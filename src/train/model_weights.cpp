@@ -71,6 +71,7 @@ void load_hf_model(const LoadTarget& target, const std::filesystem::path& path,
   });
   if (target.mesh.rank() == mesh::Rank(0)) {
     if (choice.mismatch != plan::Mismatch::ignore) weights->warn_of_unused();
+    weights->warn_of_borrowed();
     warn_of_other_model(path.string(), described_differences(target.model, path));
     log::info("weights from {}", path.string());
   }

@@ -225,6 +225,9 @@ std::optional<LoadedState> load_state(Trainer& trainer, const std::filesystem::p
                                                    views.views(), options, which);
   if (!opened) return std::nullopt;
   views.write_back();
+  if (trainer.mesh().rank() == mesh::Rank(0))
+    warn_of_other_tokenizer(opened->folder().string(), opened->extra(),
+                            trainer.source().tokenizer_hash());
   return take_state(trainer, *opened, whole ? plan::LoadChoice() : choice, true);
 }
 

@@ -36,8 +36,8 @@ struct AssetPlaces {
 Assets find_assets(const AssetPlaces& places, std::int64_t vocab);
 
 /// The ids after which a text ends: the tokenizer's own, and those of generation_config.json and
-/// config.json next to it, one or a list of them in each. `place`: as in AssetPlaces.
-std::vector<std::int32_t> end_ids(const std::filesystem::path& place,
+/// config.json in these places, one or a list of them in each. `places`: folders, or files of them.
+std::vector<std::int32_t> end_ids(const std::vector<std::filesystem::path>& places,
                                   const data::Tokenizer& tokenizer);
 
 /// Copies tokenizer.json and the files next to it to `folder`; writes tokenizer_config.json and

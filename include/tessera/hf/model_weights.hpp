@@ -43,6 +43,8 @@ class ModelWeights final : public checkpoint::WeightSource {
   void read(const TensorSlice& slice, void* out) const override;
   /// Logs how many stored tensors are not part of the model, if there are any.
   void warn_of_unused() const;
+  /// Logs that the output layer takes the values of the embedding, where the model has two.
+  void warn_of_borrowed() const;
 
  private:
   /// A parameter or a buffer.

@@ -22,7 +22,7 @@ void check_routed_tokens(const model::ModelSpec& model, const mesh::Layout& layo
 
 /// Throws Error(usage) if a pattern of training.freeze matches no parameter.
 void require_freezes(const model::ModelSpec& model, const std::string& pattern);
-/// Throws Error(usage) if the patterns match all parameters.
+/// Throws Error(usage) if the patterns, which require_freezes() has checked, match all parameters.
 void require_trains(const model::ModelSpec& model, const std::vector<std::string>& freeze);
 
 }  // namespace tessera::plan

@@ -46,7 +46,6 @@ SearchResult search(const VariantSpace& space, const Machine& machine, const Sta
 std::vector<KnobEffect> knob_effects(const VariantSpace& space, const Option& best,
                                      const Machine& machine, const Stack& stack);
 
-/// What makes a job fit that does not.
 /// A job on a number of GPUs, where some keys had to change for it to be legal there.
 struct LegalJob {
   config::Resolved job;
@@ -58,6 +57,7 @@ struct LegalJob {
 /// batch permits: data-parallel ranks share what is left. Nothing if no change of these is enough.
 std::optional<LegalJob> legal_on(const config::Resolved& job, int gpus, plan::Planner& planner);
 
+/// What makes a job fit that does not.
 struct Remedy {
   int gpus = 0;             ///< those of the job; else twice, four times ... as many, or half ...
   bool other_gpus = false;  ///< than the job has
@@ -67,9 +67,9 @@ struct Remedy {
 };
 
 /// The remedy of the job's GPUs; else of the fewest more, and then of the most that are fewer.
-/// Among those of a number, with the types of the job's weights and moments
-/// where it can be, of the fewest knobs, and then the fastest. Nothing where no number of GPUs
-/// helps. `job`: of `space`, and does not fit.
+/// Among those of a number: with the types of the job's weights and moments where it can be, of the
+/// fewest knobs, and then the fastest. Nothing where no number of GPUs helps. `job`: of `space`,
+/// and does not fit.
 std::optional<Remedy> smallest_remedy(const config::Resolved& job, const VariantSpace& space,
                                       const Machine& machine, const Stack& stack);
 

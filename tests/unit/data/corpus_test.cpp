@@ -101,7 +101,7 @@ TEST(TextCorpus, RefusesWhatIsNoText) {
   const TemporaryFolder folder;
   const std::string wide("o\0n\0e\0", 6);
   EXPECT_THAT(error_of(ExitCode::data, [&] { TextCorpus({folder.file("wide.txt", wide)}, {}); }),
-              HasSubstr("wide.txt' is not plain text in UTF-8: its byte 1 is null"));
+              HasSubstr("wide.txt' is not plain text: its byte 1 is null"));
 }
 
 TEST(TextCorpus, DeepJsonIsNoDanger) {

@@ -16,13 +16,13 @@ TEST(EndIds, AreThoseOfAllFilesNextToTheTokenizer) {
   const data::Tokenizer tokenizer = data::Tokenizer::load(TESSERA_TEST_DATA "/hf_tiny");
   const auto own = tokenizer.eos_id();
   ASSERT_TRUE(own);
-  EXPECT_THAT(end_ids(folder.path(), tokenizer), ElementsAre(*own));
+  EXPECT_THAT(end_ids({folder.path()}, tokenizer), ElementsAre(*own));
   folder.file("config.json", R"({"eos_token_id": 7})");
   folder.file("generation_config.json", R"({"eos_token_id": [8, 9, -1, "x"]})");
-  EXPECT_THAT(end_ids(folder.path(), tokenizer), ElementsAre(*own, 8, 9, 7));
-  EXPECT_THAT(end_ids(folder / "tokenizer.json", tokenizer), ElementsAre(*own, 8, 9, 7));
+  EXPECT_THAT(end_ids({folder.path()}, tokenizer), ElementsAre(*own, 8, 9, 7));
+  EXPECT_THAT(end_ids({folder / "tokenizer.json"}, tokenizer), ElementsAre(*own, 8, 9, 7));
   folder.file("config.json", "[]");
-  EXPECT_THAT(end_ids(folder.path(), tokenizer), ElementsAre(*own, 8, 9));
+  EXPECT_THAT(end_ids({folder.path()}, tokenizer), ElementsAre(*own, 8, 9));
 }
 
 }  // namespace

@@ -117,6 +117,23 @@ TEST(RemedyOfOneGpu, StateInBfloat16ComesBeforeMoreGpus) {
   EXPECT_TRUE(smallest_remedy(job.job, job.space, job.machine, job.stack)->other_gpus);
 }
 
+TEST(LegalJobs, KeepAsMuchOfTheMicrobatchAsTheBatchPermits) {
+  const auto changes = [](int gpus, std::vector<std::string> flags) {
+    plan::Planner planner;
+    flags.insert(flags.end(), {"--training.dataset_path", "x"});
+    const auto job = legal_on(config::resolve(flags), gpus, planner);
+    return job ? job->changes : std::vector<std::string>{"none"};
+  };
+  const std::vector<std::string> six{"--training.local_batch_size", "6",
+                                     "--training.global_batch_size", "16"};
+  EXPECT_THAT(changes(4, six), testing::ElementsAre("training.local_batch_size = 4"));
+  EXPECT_THAT(changes(1, six), testing::ElementsAre("training.local_batch_size = 4"));
+  EXPECT_THAT(changes(3, six), testing::ElementsAre("none")) << "three ranks do not divide 16";
+  EXPECT_THAT(changes(32, six), testing::ElementsAre("parallelism.tensor_parallel_degree = 2",
+                                                     "training.local_batch_size = 1"));
+  EXPECT_THAT(changes(4, {"--training.global_batch_size", "32"}), testing::IsEmpty());
+}
+
 INSTANTIATE_TEST_SUITE_P(Planted, Remedies,
                          testing::Range(0, static_cast<int>(std::size(kPlanted))));
 
