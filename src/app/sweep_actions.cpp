@@ -11,12 +11,12 @@
 #include <memory>
 
 #include "node_cores.hpp"
+#include "sweep_folder.hpp"
 #include "tessera/base/log.hpp"
 #include "tessera/base/shell_words.hpp"
 #include "tessera/base/text_file.hpp"
 #include "tessera/config/resolve.hpp"
 #include "tessera/inputs/job_check.hpp"
-#include "tessera/metrics/run_folder.hpp"
 #include "tessera/sweep/local_run.hpp"
 #include "tessera/sweep/results.hpp"
 #include "tessera/sweep/slurm.hpp"
@@ -38,30 +38,13 @@ sweep::JobCheck check_of(const sweep::Sweep& sweep) {
   };
 }
 
-/// The sweep that a file or the folder of an earlier start names.
-sweep::Sweep sweep_named(const std::string& file_or_folder) {
-  const bool folder = std::filesystem::is_directory(file_or_folder);
-  return sweep::read_sweep(folder ? sweep::sweep_file_of(sweep::folder_named(file_or_folder))
-                                  : file_or_folder);
-}
-
-/// The points of a folder, with what Slurm knows of them where it answers. None where nothing has
-/// been prepared.
-std::vector<sweep::PointStatus> statuses_in(const std::filesystem::path& folder) {
-  if (!metrics::is_sweep_folder(folder)) return {};
-  std::vector<sweep::PointStatus> statuses = sweep::read_statuses(folder);
-  sweep::add_queue_states(folder, statuses);
-  return statuses;
-}
-
 /// Points that are to start now; says how many do not.
-std::vector<sweep::Point> points_to_start(const sweep::Sweep& sweep,
-                                          const std::vector<sweep::Point>& points,
+std::vector<sweep::Point> points_to_start(const std::vector<sweep::Point>& points,
+                                          const std::vector<sweep::PointStatus>& statuses,
                                           bool only_failed) {
   using sweep::State;
   std::map<int, State> states;
-  for (const sweep::PointStatus& status : statuses_in(sweep.folder))
-    states[status.number] = status.state;
+  for (const sweep::PointStatus& status : statuses) states[status.number] = status.state;
   std::map<State, int> skipped;
   std::vector<sweep::Point> chosen;
   for (const sweep::Point& point : points) {
@@ -221,7 +204,9 @@ int start_sweep(const SweepRequest& request) {
   const std::vector<sweep::Point> all = sweep::points(sweep);
   std::cout << sweep::overview(sweep, all.size());
   sweep::check_points(sweep, all, check_of(sweep));
-  const std::vector<sweep::Point> points = points_to_start(sweep, all, request.only_failed);
+  const std::vector<sweep::PointStatus> statuses = statuses_in(sweep.folder);
+  sweep::refuse_another_sweep(sweep, statuses);
+  const std::vector<sweep::Point> points = points_to_start(all, statuses, request.only_failed);
   if (points.empty()) {
     std::cout << "nothing is left to start\n";
     return 0;
@@ -230,7 +215,7 @@ int start_sweep(const SweepRequest& request) {
 }
 
 int show_sweep(const SweepRequest& request) {
-  const std::vector<sweep::PointStatus> points = statuses_in(sweep::folder_named(request.file));
+  const std::vector<sweep::PointStatus> points = statuses_of(request.file);
   std::cout << status_table(points) << summary(points) << '\n';
   const auto done = [](const sweep::PointStatus& point) {
     return point.state == sweep::State::done;
@@ -243,7 +228,7 @@ int collect_sweep(const SweepRequest& request) {
           "--heat needs two keys, such as --heat optimizer.lr,training.seq_len");
   const std::filesystem::path folder = sweep::folder_named(request.file);
   const std::string file = sweep::sweep_file_of(folder);
-  const sweep::Results results = sweep::collect(statuses_in(folder), request.by);
+  const sweep::Results results = sweep::collect(statuses_of(request.file), request.by);
   sweep::write_results(folder, results,
                        {std::filesystem::path(file).stem().string(), read_text(file).value_or(""),
                         read_text(folder / "job.toml").value_or(""), request.heat});

@@ -53,14 +53,14 @@ fs::path folder_of(const Sweep& sweep, const Point& point) {
   return fs::path(sweep.folder) / point_name(point.number);
 }
 
-bool has_run(const fs::path& point_folder) { return fs::exists(point_folder / kMetricsFile); }
+bool has_begun(const PointStatus& point) {
+  return point.state == State::running || point.state == State::queued ||
+         fs::exists(point.folder / kMetricsFile);
+}
 
-/// "point-0007 has run with ..., and would run with ... now"; empty where it has not run, or is the
-/// same.
-std::string conflict(const Sweep& sweep, const Point& point) {
-  const fs::path folder = folder_of(sweep, point);
-  const auto text = has_run(folder) ? read_text(folder / kPointFile) : std::nullopt;
-  const ordered_json before = parse_ordered_json(text.value_or("null"));
+/// "point-0007 ran with ..., and now has ..."; empty where it is the same.
+std::string conflict(const Sweep& sweep, const Point& point, const fs::path& folder) {
+  const ordered_json before = parse_ordered_json(read_text(folder / kPointFile).value_or("null"));
   if (!before.is_object() || !before.contains("flags") ||
       before["flags"] == ordered_json(flags(sweep, point)))
     return "";
@@ -71,43 +71,56 @@ std::string conflict(const Sweep& sweep, const Point& point) {
                      shell_words(then), shell_words(flags(sweep, point)));
 }
 
-void refuse_conflicts(const Sweep& sweep, const std::vector<Point>& points) {
+/// `points`: those that have begun.
+void refuse_other_settings(const Sweep& sweep, const std::vector<Point>& points) {
   std::vector<std::string> conflicts;
   for (const Point& point : points)
-    if (std::string text = conflict(sweep, point); !text.empty())
+    if (std::string text = conflict(sweep, point, folder_of(sweep, point)); !text.empty())
       conflicts.push_back(std::move(text));
   if (conflicts.empty()) return;
   std::string text;
   for (std::size_t i = 0; i < std::min(kConflictsShown, conflicts.size()); ++i)
     text += conflicts[i];
   fail(ExitCode::usage,
-       "{}: {} point(s) of {} have run with other settings; choose another `folder`{}", sweep.file,
-       conflicts.size(), sweep.folder, text);
+       "{}: {} point(s) of {} have run with other settings; choose another `folder` (`tessera "
+       "sweep status {}` shows what ran){}",
+       sweep.file, conflicts.size(), sweep.folder, shell_word(sweep.folder), text);
 }
 
-/// Keeps the job file for later starts, and refuses another one for points that have run.
-void keep_job(const Sweep& sweep, const std::vector<Point>& points) {
+void refuse_other_job(const Sweep& sweep) {
   const fs::path copy = fs::path(sweep.folder) / kJobCopy;
   const auto now = read_text(sweep.job), before = read_text(copy);
+  require(!now || !before || before == now, ExitCode::usage,
+          "{} has changed since points of {} ran (copy from then: {}); choose another `folder`, or "
+          "remove the copy to mix both versions",
+          sweep.job, sweep.folder, copy.string());
+}
+
+/// Keeps the job file for later starts.
+void keep_job(const Sweep& sweep) {
+  const fs::path copy = fs::path(sweep.folder) / kJobCopy;
+  const auto now = read_text(sweep.job);
   require(now.has_value(), ExitCode::usage, "{}: cannot read the job file {}", sweep.file,
           sweep.job);
-  if (before == now) return;
-  const bool begun = std::ranges::any_of(
-      points, [&](const Point& point) { return has_run(folder_of(sweep, point)); });
-  require(!before || !begun, ExitCode::usage,
-          "{} has changed since points of {} ran (copy from then: {}); choose another `folder`, or "
-          "remove the copy to "
-          "mix both versions",
-          sweep.job, sweep.folder, copy.string());
-  write_file_atomically(copy, *now);
+  if (read_text(copy) != now) write_file_atomically(copy, *now);
 }
 
 }  // namespace
 
+void refuse_another_sweep(const Sweep& sweep, const std::vector<PointStatus>& statuses) {
+  std::vector<Point> begun;
+  for (const PointStatus& status : statuses)
+    if (auto point = has_begun(status) ? point_of(sweep, status.number) : std::nullopt)
+      begun.push_back(std::move(*point));
+  if (begun.empty()) return;
+  refuse_other_settings(sweep, begun);
+  refuse_other_job(sweep);
+}
+
 void prepare(const Sweep& sweep, const std::vector<Point>& points) {
   make_folder(sweep.folder);
-  refuse_conflicts(sweep, points);
-  keep_job(sweep, points);
+  refuse_another_sweep(sweep, read_statuses(sweep.folder));
+  keep_job(sweep);
   const ordered_json origin{{"format", "tessera-sweep 1"},
                             {"sweep", fs::absolute(sweep.file).lexically_normal().string()},
                             {"points", points.size()},

@@ -35,11 +35,15 @@ struct PointStatus {
   std::int64_t skipped = 0;
 };
 
+/// Throws Error(usage) where `statuses`, of the points in the sweep's folder, say that points have
+/// begun with other settings or with another job file: they do not compare with those of this
+/// sweep.
+void refuse_another_sweep(const Sweep& sweep, const std::vector<PointStatus>& statuses);
+
 /// The folder of a sweep, when points are to run in it.
 ///
 /// prepare() makes the folder of each point with its point.json, and keeps the job file as it is
-/// now. Throws Error(usage) where a point has run with other settings, or with another job file:
-/// points that do not compare.
+/// now. Throws Error(usage) as refuse_another_sweep() does.
 void prepare(const Sweep& sweep, const std::vector<Point>& points);
 
 /// The folder of the sweep that a user names: a sweep file's, or a folder itself. Throws

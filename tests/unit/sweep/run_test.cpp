@@ -178,6 +178,20 @@ TEST_F(Run, RefusesOtherSettingsForPointsThatHaveRun) {
   EXPECT_THROW(prepare(edited, points(edited)), Error) << "the job file has changed since";
 }
 
+TEST_F(Run, RefusesOtherSettingsForPointsThatHaveBegun) {
+  const Sweep s = four();
+  prepare(s, points(s));
+  const Sweep other = sweep("[grid]\noptimizer.lr = [1, 2, 3, 5]\n");
+  EXPECT_NO_THROW(refuse_another_sweep(other, read_statuses(out()))) << "nothing has begun";
+  note_start(point(4), "local on other, sweep's PID 1");
+  EXPECT_THAT(error_of(ExitCode::usage, [&] { refuse_another_sweep(other, read_statuses(out())); }),
+              HasSubstr("point-0004 ran with --optimizer.lr=4"));
+  std::vector<PointStatus> queued = read_statuses(out());
+  queued[0].state = State::queued;
+  const Sweep first = sweep("[grid]\noptimizer.lr = [5, 2, 3, 4]\n");
+  EXPECT_THROW(refuse_another_sweep(first, queued), Error);
+}
+
 TEST_F(Run, AddingPointsLeavesThoseThatHaveRun) {
   const Sweep s = four();
   prepare(s, points(s));

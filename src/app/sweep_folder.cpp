@@ -1,0 +1,30 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "sweep_folder.hpp"
+
+#include "tessera/metrics/run_folder.hpp"
+#include "tessera/sweep/slurm.hpp"
+
+namespace tessera::app {
+
+sweep::Sweep sweep_named(const std::string& file_or_folder) {
+  const bool folder = std::filesystem::is_directory(file_or_folder);
+  return sweep::read_sweep(folder ? sweep::sweep_file_of(sweep::folder_named(file_or_folder))
+                                  : file_or_folder);
+}
+
+std::vector<sweep::PointStatus> statuses_in(const std::filesystem::path& folder) {
+  if (!metrics::is_sweep_folder(folder)) return {};
+  std::vector<sweep::PointStatus> statuses = sweep::read_statuses(folder);
+  sweep::add_queue_states(folder, statuses);
+  return statuses;
+}
+
+std::vector<sweep::PointStatus> statuses_of(const std::string& file_or_folder) {
+  std::vector<sweep::PointStatus> statuses = statuses_in(sweep::folder_named(file_or_folder));
+  if (std::filesystem::is_directory(file_or_folder)) return statuses;
+  const sweep::Sweep sweep = sweep::read_sweep(file_or_folder);
+  sweep::refuse_another_sweep(sweep, statuses);
+  return statuses;
+}
+
+}  // namespace tessera::app
