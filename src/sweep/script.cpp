@@ -26,24 +26,39 @@ std::string absolute_text(const fs::path& path) {
   return text;
 }
 
+/// As sbatch reads a value in the script. `%` would stand for a number of the job there.
+std::string sbatch_word(const std::string& text) {
+  if (shell_word(text) == text) return text;
+  std::string quoted = "\"";
+  for (const char c : text)
+    quoted += c == '"' || c == '\\' ? fmt::format("\\{}", c) : fmt::format("{}", c);
+  return quoted + "\"";
+}
+
+std::string sbatch_file_name(const fs::path& folder, std::string_view name) {
+  std::string text;
+  for (const char c : absolute_text(folder))
+    text += c == '%' ? std::string("%%") : std::string(1, c);
+  return sbatch_word(fmt::format("{}/{}", text, name));
+}
+
 /// The lines for sbatch, which a user may change before the script is submitted again.
 std::string options_text(const Sweep& sweep, const Submission& submission) {
   const std::int64_t time = sweep.seconds.value_or(0) * submission.shape.per_task;
   const std::int64_t warning = warning_seconds(time > 0 ? time : 86400);
   const std::string limit = submission.at_once > 0 ? fmt::format("%{}", submission.at_once) : "";
   std::string text =
-      fmt::format("#SBATCH --job-name={}\n", shell_words({fs::path(sweep.file).stem().string()}));
+      fmt::format("#SBATCH --job-name={}\n", sbatch_word(fs::path(sweep.file).stem().string()));
   text += fmt::format("#SBATCH --array=1-{}{}\n#SBATCH --ntasks={}\n", submission.shape.tasks,
                       limit, sweep.ranks);
   if (time > 0) text += fmt::format("#SBATCH --time={}\n", time_text(time));
   for (const auto& [name, value] : sweep.slurm)
     text += value.empty() ? fmt::format("#SBATCH --{}\n", name)
-                          : fmt::format("#SBATCH --{}={}\n", name, shell_words({value}));
-  return text +
-         fmt::format(
-             "#SBATCH --output={}/task-%a.out\n#SBATCH --open-mode=append\n#SBATCH --requeue\n"
-             "#SBATCH --signal=USR1@{}\n",
-             absolute_text(submission.folder), warning);
+                          : fmt::format("#SBATCH --{}={}\n", name, sbatch_word(value));
+  return text + fmt::format(
+                    "#SBATCH --output={}\n#SBATCH --open-mode=append\n#SBATCH --requeue\n"
+                    "#SBATCH --signal=USR1@{}\n",
+                    sbatch_file_name(submission.folder, "task-%a.out"), warning);
 }
 
 /// What each task does. Names between @ are replaced.
