@@ -63,7 +63,8 @@ std::string options_text(const Sweep& sweep, const Submission& submission) {
 
 /// What each task does. Names between @ are replaced.
 constexpr std::string_view kBody = R"(set -uo pipefail
-trap ':' TERM    # scancel: the ranks end first, and their exit code is noted
+cancelled=
+trap 'at_end || cancelled=1' TERM    # scancel: the ranks end first, and their exit code is noted
 
 here=@HERE@      # this script, points.list, job.toml and sweep.toml
 folder=@FOLDER@  # of the points
@@ -71,9 +72,15 @@ tessera=${TESSERA:-@PROGRAM@}
 per_task=@PER_TASK@
 cd @WHERE@ || exit 3
 
+# The last task of an array has the array's own job ID, so that the task is named by its index.
+task=${SLURM_ARRAY_JOB_ID}_$SLURM_ARRAY_TASK_ID
+
 # Slurm tells the end of the allocation in local time; Tessera plans its last checkpoint from it.
-end=$(scontrol show job "$SLURM_JOB_ID" | sed -n 's/.* EndTime=\([^ ]*\).*/\1/p')
-if [ -n "$end" ] && seconds=$(date -d "$end" +%s 2>/dev/null); then export TESSERA_JOB_END=$seconds; fi
+end=$(scontrol show job "$task" | sed -n 's/.* EndTime=\([^ ]*\).*/\1/p')
+if [ -n "$end" ] && end=$(date -d "$end" +%s 2>/dev/null); then export TESSERA_JOB_END=$end; else end=; fi
+
+# The time limit ends a task with SIGTERM, as scancel does.
+at_end() { [ -n "${end:-}" ] && [ $(date +%s) -ge "$end" ]; }
 
 note() { echo "$1 $(date -u +%Y-%m-%dT%H:%M:%SZ) $2" >>"$point/attempts.log"; }
 
@@ -84,7 +91,7 @@ train() { # NUMBER FLAGS
   ! tail -n 1 "$point/attempts.log" 2>/dev/null | grep -q '^end .* 0$' || return 0    # done before a requeue
   mapfile -t flags < <(xargs printf '%s\n' <<<"$2")    # xargs takes quotes as a shell does
   echo "$(date '+%F %T') point $1: $2"
-  where="slurm ${SLURM_ARRAY_JOB_ID}_$SLURM_ARRAY_TASK_ID on $SLURMD_NODENAME"
+  where="slurm $task on $SLURMD_NODENAME"
   echo "=== attempt $(($(grep -c ^start "$point/attempts.log" 2>/dev/null) + 1)): $where" >>"$point/output.log"
   note start "$where"
   # PMIx is what Open MPI speaks; set TESSERA_SRUN_MPI where `srun --mpi=list` offers another one for your MPI.
@@ -98,15 +105,15 @@ result=0
 last=$((SLURM_ARRAY_TASK_ID * per_task))
 mapfile -t lines < <(sed -n "$((last - per_task + 1)),${last}p" "$here/points.list")
 for line in "${lines[@]}"; do
+  [ -z "$cancelled" ] || break
   code=0; train "${line%% *}" "${line#* }" || code=$?
   [ "$code" = 0 ] || result=$code
   [ "$code" != 75 ] || break
 done
 
-# 75: the time was up, and everything is saved. TESSERA_REQUEUE=0 leaves the point as it is.
-# The last task of an array has the array's own job ID, so that the task is named by its index.
-if [ "$result" = 75 ] && [ "${TESSERA_REQUEUE:-1}" = 1 ]; then
-  for pause in 5 10 0; do scontrol requeue "${SLURM_ARRAY_JOB_ID}_$SLURM_ARRAY_TASK_ID" && break || sleep $pause; done    # a controller may be busy
+# 75: the time was up, and everything is saved. TESSERA_REQUEUE=0 leaves the point as it is, and so does scancel.
+if [ "$result" = 75 ] && [ -z "$cancelled" ] && [ "${TESSERA_REQUEUE:-1}" = 1 ]; then
+  for pause in 5 10 0; do scontrol requeue "$task" && break || sleep $pause; done    # a controller may be busy
 fi
 exit "$result"
 )";
