@@ -86,14 +86,19 @@ note() { echo "$1 $(date -u +%Y-%m-%dT%H:%M:%SZ) $2" >>"$point/attempts.log"; }
 
 # Trains the point of one line of points.list; returns the exit code of the ranks.
 train() { # NUMBER FLAGS
-  local code=0 flags
+  local code=0 flags words
   point=$folder/$(printf 'point-%04d' "$1")
   ! tail -n 1 "$point/attempts.log" 2>/dev/null | grep -q '^end .* 0$' || return 0    # done before a requeue
-  mapfile -t flags < <(xargs printf '%s\n' <<<"$2")    # xargs takes quotes as a shell does
   echo "$(date '+%F %T') point $1: $2"
   where="slurm $task on $SLURMD_NODENAME"
   echo "=== attempt $(($(grep -c ^start "$point/attempts.log" 2>/dev/null) + 1)): $where" >>"$point/output.log"
   note start "$where"
+  if ! words=$(xargs printf '%s\n' <<<"$2"); then    # xargs takes quotes as a shell does
+    printf '\ntessera: points.list: these are no flags: %s\n' "$2" >>"$point/output.log"
+    note end 2
+    return 2
+  fi
+  mapfile -t flags <<<"$words"
   # PMIx is what Open MPI speaks; set TESSERA_SRUN_MPI where `srun --mpi=list` offers another one for your MPI.
   srun --export=ALL --mpi="${TESSERA_SRUN_MPI:-pmix}" "$tessera" train "$here/job.toml" "${flags[@]}" \
     --job.dump_folder="$point" </dev/null >>"$point/output.log" 2>&1 || code=$?
@@ -163,6 +168,10 @@ fs::path next_submission(const fs::path& sweep_folder) {
     if (fs::path folder = sweep_folder / "submissions" / std::to_string(number);
         !fs::exists(folder))
       return folder;
+}
+
+bool was_submitted(const fs::path& sweep_folder) {
+  return next_submission(sweep_folder) != sweep_folder / "submissions" / "1";
 }
 
 void write_submission(const Sweep& sweep, const Submission& submission) {

@@ -151,12 +151,23 @@ void refuse_repeats(const Option& option, const TomlNode& node, const std::vecto
           node, fmt::format("{} has the value {} twice; keep one", option.key, shown_value(value)));
 }
 
+/// A list of flags has a line for each point, and no quotes keep a line break in it.
+bool is_one_line(const std::string& text) {
+  return std::ranges::none_of(text, [](unsigned char c) { return c < ' ' && c != '\t'; });
+}
+
 }  // namespace
 
 std::optional<Value> read_value(const Option& option, const TomlNode& node, Problems& problems) {
   auto value = plain_value(option, node);
   if (!value) {
     problems.add(node, fmt::format("{} must be of type {}", option.key, config::type_name(option)));
+    return {};
+  }
+  if (!is_one_line(shown_value(*value))) {
+    problems.add(node, fmt::format("{} has a line break or another control character; a sweep "
+                                   "takes values of one line",
+                                   option.key));
     return {};
   }
   config::JobConfig scratch;

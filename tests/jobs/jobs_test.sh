@@ -46,4 +46,9 @@ ended "$job"
 same outputs/sweep/1 3
 [ "$(losses outputs/sweep/2 | wc -l)" = 4 ] || fail "run 2 of the array has $(losses outputs/sweep/2 | wc -l) steps"
 grep -q "has no line for task 3" "tessera-array-${job}_3.out" || fail "run 3 of a list of two: $(cat "tessera-array-${job}_3.out")"
+
+echo "--job.description 'not closed" >open.list
+job=$(sbatch --parsable -n 8 --array=1 "$source/jobs/array.sbatch" open.list "$source/tests/jobs/tiny.toml")
+ended "$job"
+grep -q "cannot read the flags in 'open.list' for task 1" "tessera-array-${job}_1.out" || fail "an open quote: $(cat "tessera-array-${job}_1.out")"
 echo "mpirun, srun, train.sbatch and array.sbatch agree"

@@ -58,13 +58,14 @@ class Script : public testing::Test {
   }
   std::string text(const std::string& name) const { return read_text(path(name)).value_or(""); }
 
+  TemporaryFolder folder_;
+
  private:
   static std::string line_quoted(const std::string& line) {
     std::string quoted;
     for (const char c : line) quoted += c == '\'' ? std::string("'\\''") : std::string(1, c);
     return quoted;
   }
-  TemporaryFolder folder_;
 };
 
 /// Ranks that end with 75 at a signal, and what scancel does to them and to the script.
@@ -95,6 +96,16 @@ TEST_F(Script, ATaskThatIsWarnedOfItsTimeLimitIsRequeued) {
                 "ranks)"),
             75);
   EXPECT_EQ(text("requeued"), "7_1\n");
+}
+
+TEST_F(Script, APointWithoutReadableFlagsFails) {
+  program("srun", "touch $DIR/ranks");
+  folder_.file("s/points.list", "1 '--job.description=two\n");
+  EXPECT_EQ(run("Unknown", "true"), 2);
+  EXPECT_FALSE(fs::exists(path("ranks")));
+  EXPECT_THAT(text("out/point-0001/attempts.log"), HasSubstr(" 2\n"));
+  EXPECT_THAT(text("out/point-0001/output.log"),
+              HasSubstr("\ntessera: points.list: these are no flags"));
 }
 
 }  // namespace
