@@ -63,6 +63,18 @@ std::vector<sweep::Point> points_to_start(const std::vector<sweep::Point>& point
   return chosen;
 }
 
+std::string what_is_left(const std::vector<sweep::PointStatus>& statuses,
+                         const std::string& folder) {
+  const auto busy = std::ranges::count_if(statuses, [](const sweep::PointStatus& point) {
+    return point.state == sweep::State::running || point.state == sweep::State::queued;
+  });
+  if (busy == 0) return "nothing is left to start\n";
+  return fmt::format(
+      "nothing to start now: {} point{} still running or queued elsewhere\n"
+      "next: tessera sweep status {}\n",
+      busy, busy == 1 ? " is" : "s are", shell_word(folder));
+}
+
 /// As a user would type it, but for the program's path: ranks of several launches must not be bound
 /// to the same cores.
 std::vector<std::string> launch_command(const std::string& program, const sweep::Sweep& sweep,
@@ -130,7 +142,7 @@ int run_here(sweep::Sweep sweep, const std::vector<sweep::Point>& all,
   };
   const bool stopped = sweep::run_local(jobs, {at_once, sweep.seconds}, {started, ended, skipped});
   std::cout << fmt::format("{}\nnext: tessera sweep collect {}\n",
-                           summary(sweep::read_statuses(sweep.folder)), sweep.folder);
+                           summary(sweep::read_statuses(sweep.folder)), shell_word(sweep.folder));
   if (stopped) return static_cast<int>(ExitCode::requeue);
   return failed ? kSomeFailed : 0;
 }
@@ -167,12 +179,14 @@ int submit(const sweep::Sweep& sweep, const std::vector<sweep::Point>& all,
     job = sweep::submit_script(script);
   } catch (const Error& error) {
     std::filesystem::remove_all(submission.folder);
+    std::error_code has_others;
+    std::filesystem::remove(submission.folder.parent_path(), has_others);
     throw;
   }
   sweep::note_job(submission, job);
   std::cout << fmt::format(
       "submitted {}: array job {}, {} tasks for {} points\nnext: tessera sweep status {}\n",
-      script.string(), job, submission.shape.tasks, points.size(), sweep.folder);
+      script.string(), job, submission.shape.tasks, points.size(), shell_word(sweep.folder));
   return 0;
 }
 
@@ -180,9 +194,7 @@ int submit(const sweep::Sweep& sweep, const std::vector<sweep::Point>& all,
 bool on_slurm(const SweepRequest& request, const sweep::Sweep& sweep) {
   require(request.on.empty() || request.on == "slurm" || request.on == "local", ExitCode::usage,
           "--on must be slurm or local, not {}", request.on);
-  return request.on.empty()
-             ? std::filesystem::exists(std::filesystem::path(sweep.folder) / "submissions")
-             : request.on == "slurm";
+  return request.on.empty() ? sweep::was_submitted(sweep.folder) : request.on == "slurm";
 }
 
 }  // namespace
@@ -208,7 +220,7 @@ int start_sweep(const SweepRequest& request) {
   sweep::refuse_another_sweep(sweep, statuses);
   const std::vector<sweep::Point> points = points_to_start(all, statuses, request.only_failed);
   if (points.empty()) {
-    std::cout << "nothing is left to start\n";
+    std::cout << what_is_left(statuses, sweep.folder);
     return 0;
   }
   return slurm ? submit(sweep, all, points, request) : run_here(sweep, all, points, request);

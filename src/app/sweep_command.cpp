@@ -34,9 +34,9 @@ int run(const Args& args) {
       "--lines", request.lines,
       "print only the flags of each point, one point a line; other output goes to standard error");
   Flags here = add_starting(flags, request, "run",
-                            "start every point that is not done, on this machine", kFile);
+                            "start every point that is not done, on this machine", kFolder);
   Flags array = add_starting(flags, request, "submit",
-                             "submit every point that is not done to Slurm, as one array", kFile);
+                             "submit every point that is not done to Slurm, as one array", kFolder);
   Flags again = add_starting(
       flags, request, "rerun-failed",
       "start failed points again, on Slurm if the sweep was submitted before", kFolder);

@@ -7,9 +7,12 @@
 namespace tessera::app {
 
 sweep::Sweep sweep_named(const std::string& file_or_folder) {
-  const bool folder = std::filesystem::is_directory(file_or_folder);
-  return sweep::read_sweep(folder ? sweep::sweep_file_of(sweep::folder_named(file_or_folder))
-                                  : file_or_folder);
+  if (!std::filesystem::is_directory(file_or_folder)) return sweep::read_sweep(file_or_folder);
+  std::filesystem::path folder = sweep::folder_named(file_or_folder).lexically_normal();
+  if (!folder.has_filename()) folder = folder.parent_path();  // it ends with a slash
+  sweep::Sweep sweep = sweep::read_sweep(sweep::sweep_file_of(folder));
+  sweep.folder = folder.string();
+  return sweep;
 }
 
 std::vector<sweep::PointStatus> statuses_in(const std::filesystem::path& folder) {
@@ -24,6 +27,7 @@ std::vector<sweep::PointStatus> statuses_of(const std::string& file_or_folder) {
   if (std::filesystem::is_directory(file_or_folder)) return statuses;
   const sweep::Sweep sweep = sweep::read_sweep(file_or_folder);
   sweep::refuse_another_sweep(sweep, statuses);
+  sweep::add_missing(sweep, statuses);
   return statuses;
 }
 

@@ -10,7 +10,7 @@
 
 namespace tessera::app {
 
-/// The sweep of a file, or of the folder of an earlier start.
+/// The sweep of a file, or of the folder of an earlier start, whose points then run in it.
 sweep::Sweep sweep_named(const std::string& file_or_folder);
 
 /// The points of a folder, with what Slurm knows of them where it answers. None where nothing has

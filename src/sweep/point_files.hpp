@@ -3,6 +3,7 @@
 #pragma once
 
 #include <filesystem>
+#include <nlohmann/json_fwd.hpp>
 #include <optional>
 #include <string>
 #include <vector>
@@ -32,6 +33,9 @@ struct Attempts {
   std::optional<int> code;  ///< of the last, where it has ended
 };
 Attempts read_attempts(const std::filesystem::path& point_folder);
+
+/// A value of point.json.
+Cell cell_of(const nlohmann::ordered_json& value);
 
 /// The reason that the last attempt printed: the first line of its last message. Empty where it
 /// printed none.

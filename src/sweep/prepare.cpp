@@ -3,7 +3,9 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <limits>
 #include <nlohmann/json.hpp>
+#include <set>
 
 #include "point_files.hpp"
 #include "tessera/base/atomic_file.hpp"
@@ -36,16 +38,19 @@ ordered_json json_value(const config::Value& value) {
   return shown_value(value);
 }
 
+std::int64_t steps_of(const Sweep& sweep, const Point& point) {
+  return config::resolve(train_arguments(sweep, point)).job.training.steps;
+}
+
 std::string point_text(const Sweep& sweep, const Point& point) {
   ordered_json values = ordered_json::object();
   for (const Setting& setting : point.settings)
     values[std::string(setting.option->key)] = json_value(setting.value);
-  const ordered_json text{
-      {"format", "tessera-point 1"},
-      {"point", point.number},
-      {"values", values},
-      {"steps", config::resolve(train_arguments(sweep, point)).job.training.steps},
-      {"flags", flags(sweep, point)}};
+  const ordered_json text{{"format", "tessera-point 1"},
+                          {"point", point.number},
+                          {"values", values},
+                          {"steps", steps_of(sweep, point)},
+                          {"flags", flags(sweep, point)}};
   return json_text(text, 1) + "\n";
 }
 
@@ -87,6 +92,17 @@ void refuse_other_settings(const Sweep& sweep, const std::vector<Point>& points)
        sweep.file, conflicts.size(), sweep.folder, shell_word(sweep.folder), text);
 }
 
+void refuse_other_ranks(const Sweep& sweep) {
+  const fs::path folder = sweep.folder;
+  const ordered_json origin =
+      parse_ordered_json(read_text(folder / metrics::kSweepFile).value_or(""));
+  if (!origin.is_object() || !origin.contains("ranks")) return;
+  const auto ranks = whole_number(origin["ranks"], 1, std::numeric_limits<int>::max());
+  require(!ranks || *ranks == sweep.ranks, ExitCode::usage,
+          "{}: points of {} have run on {} ranks, and now have {}; choose another `folder`",
+          sweep.file, sweep.folder, *ranks, sweep.ranks);
+}
+
 void refuse_other_job(const Sweep& sweep) {
   const fs::path copy = fs::path(sweep.folder) / kJobCopy;
   const auto now = read_text(sweep.job), before = read_text(copy);
@@ -114,7 +130,23 @@ void refuse_another_sweep(const Sweep& sweep, const std::vector<PointStatus>& st
       begun.push_back(std::move(*point));
   if (begun.empty()) return;
   refuse_other_settings(sweep, begun);
+  refuse_other_ranks(sweep);
   refuse_other_job(sweep);
+}
+
+void add_missing(const Sweep& sweep, std::vector<PointStatus>& statuses) {
+  std::set<int> known;
+  for (const PointStatus& status : statuses) known.insert(status.number);
+  for (const Point& point : points(sweep)) {
+    if (known.contains(point.number)) continue;
+    PointStatus& status = statuses.emplace_back();
+    status.number = point.number;
+    status.folder = folder_of(sweep, point);
+    status.steps = steps_of(sweep, point);
+    for (const Setting& setting : point.settings)
+      status.values.emplace_back(setting.option->key, cell_of(json_value(setting.value)));
+  }
+  std::ranges::sort(statuses, {}, &PointStatus::number);
 }
 
 void prepare(const Sweep& sweep, const std::vector<Point>& points) {

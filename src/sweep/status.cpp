@@ -1,15 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <fmt/format.h>
 #include <fmt/ranges.h>
+#include <signal.h>
 
 #include <algorithm>
 #include <array>
+#include <cerrno>
 #include <chrono>
+#include <cstdlib>
 #include <limits>
 #include <nlohmann/json.hpp>
 
 #include "point_files.hpp"
 #include "tessera/base/error.hpp"
+#include "tessera/base/host_name.hpp"
 #include "tessera/base/json.hpp"
 #include "tessera/base/text_file.hpp"
 #include "tessera/sweep/point_folder.hpp"
@@ -28,13 +32,30 @@ constexpr std::chrono::seconds kSilence{
 
 constexpr std::int64_t kMostSteps = std::numeric_limits<std::int64_t>::max();
 
-/// Whether anything that a living point touches was touched of late.
-bool alive(const fs::path& folder) {
+/// Whether `where` names a process of this machine, and it is gone. Another one may have its PID.
+bool is_gone(const std::string& where) {
+  const std::string here = fmt::format("local on {}, sweep's PID ", host_name());
+  if (!where.starts_with(here)) return false;
+  const long pid = std::strtol(where.c_str() + here.size(), nullptr, 10);
+  return pid > 0 && ::kill(static_cast<pid_t>(pid), 0) != 0 && errno == ESRCH;
+}
+
+/// Whether the owner of a run's folder is a living process of this machine.
+bool has_living_owner(const fs::path& folder) {
+  const ordered_json owner = parse_ordered_json(read_text(folder / ".owner").value_or(""));
+  if (!owner.is_object() || !owner.contains("host") || !owner.contains("pid")) return false;
+  const auto pid = whole_number(owner["pid"], 1, std::numeric_limits<pid_t>::max());
+  return owner["host"] == host_name() && pid && ::kill(static_cast<pid_t>(*pid), 0) == 0;
+}
+
+/// Whether anything that a living point touches was touched of late. Clocks may differ a little.
+bool alive(const fs::path& folder, const std::string& where) {
+  if (is_gone(where)) return has_living_owner(folder);  // its ranks may still save
   return std::ranges::any_of(
       std::array{".owner", kAttemptsFile, kMetricsFile}, [&](const char* name) {
         std::error_code error;
         const auto touched = fs::last_write_time(folder / name, error);
-        return !error && fs::file_time_type::clock::now() - touched < kSilence;
+        return !error && std::chrono::abs(fs::file_time_type::clock::now() - touched) < kSilence;
       });
 }
 
@@ -64,10 +85,7 @@ void read_point_file(PointStatus& point) {
           "{} is damaged; remove it, and run the sweep again to write a new one", file.string());
   point.number = static_cast<int>(*number);
   point.steps = *steps;
-  for (const auto& [key, value] : values.items())
-    point.values.emplace_back(key, value.is_number()   ? Cell{value.get<double>()}
-                                   : value.is_string() ? Cell{value.get<std::string>()}
-                                                       : Cell{json_text(value)});
+  for (const auto& [key, value] : values.items()) point.values.emplace_back(key, cell_of(value));
 }
 
 void judge_end(PointStatus& point, int code) {
@@ -86,7 +104,7 @@ void judge(PointStatus& point, const Attempts& attempts) {
   if (attempts.count == 0) {
     point.state = State::missing;
   } else if (!attempts.code) {
-    point.state = alive(point.folder) ? State::running : State::failed;
+    point.state = alive(point.folder, attempts.where) ? State::running : State::failed;
     point.reason =
         point.state == State::running
             ? attempts.where
@@ -100,6 +118,11 @@ void judge(PointStatus& point, const Attempts& attempts) {
 }  // namespace
 
 std::string_view name_of(State state) { return kNames[static_cast<std::size_t>(state)]; }
+
+Cell cell_of(const ordered_json& value) {
+  if (value.is_number()) return value.get<double>();
+  return value.is_string() ? value.get<std::string>() : json_text(value);
+}
 
 std::string text_of(const Cell& cell) {
   const auto* number = std::get_if<double>(&cell);

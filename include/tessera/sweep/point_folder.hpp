@@ -36,9 +36,12 @@ struct PointStatus {
 };
 
 /// Throws Error(usage) where `statuses`, of the points in the sweep's folder, say that points have
-/// begun with other settings or with another job file: they do not compare with those of this
-/// sweep.
+/// begun with other settings, on another number of ranks or with another job file: they do not
+/// compare with those of this sweep.
 void refuse_another_sweep(const Sweep& sweep, const std::vector<PointStatus>& statuses);
+
+/// Adds the points of `sweep` that `statuses` lack, as missing.
+void add_missing(const Sweep& sweep, std::vector<PointStatus>& statuses);
 
 /// The folder of a sweep, when points are to run in it.
 ///

@@ -36,6 +36,8 @@ std::string script_text(const Sweep& sweep, const Submission& submission);
 std::string list_text(const Sweep& sweep, const Submission& submission);
 /// The first folder FOLDER/submissions/N that is not there.
 std::filesystem::path next_submission(const std::filesystem::path& sweep_folder);
+/// Whether a submission is there, so that points ran under Slurm before.
+bool was_submitted(const std::filesystem::path& sweep_folder);
 /// Writes sweep.sbatch, points.list, job.toml and sweep.toml.
 void write_submission(const Sweep& sweep, const Submission& submission);
 /// Notes the array's job ID next to its script, for status.

@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // Points that run, and what their folders say of them afterwards.
+#include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <signal.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -13,6 +15,7 @@
 #include "support/error_of.hpp"
 #include "support/temporary_folder.hpp"
 #include "sweep_files.hpp"
+#include "tessera/base/host_name.hpp"
 #include "tessera/sweep/local_run.hpp"
 
 namespace tessera::sweep {
@@ -108,6 +111,35 @@ TEST_F(Run, APointWithoutAnEndIsRunningWhileItIsTouched) {
   EXPECT_EQ(dead.state, State::failed);
   EXPECT_FALSE(dead.code);
   EXPECT_THAT(dead.reason, HasSubstr("slurm 7_1 on node1"));
+}
+
+TEST_F(Run, APointWhoseSweepWasKilledHereIsNotRunning) {
+  const Sweep s = four();
+  prepare(s, points(s));
+  const pid_t child = fork();
+  if (child == 0) _exit(0);
+  waitpid(child, nullptr, 0);
+  const auto where = [](pid_t pid) {
+    return fmt::format("local on {}, sweep's PID {}", host_name(), pid);
+  };
+  note_start(point(1), where(child));
+  EXPECT_EQ(read_status(point(1)).state, State::failed);
+  note_start(point(2), where(getpid()));
+  EXPECT_EQ(read_status(point(2)).state, State::running);
+  folder_.file("out/point-0001/.owner",
+               fmt::format(R"({{"host": "{}", "pid": {}}})", host_name(), getpid()));
+  EXPECT_EQ(read_status(point(1)).state, State::running) << "its ranks still save";
+  folder_.file("out/point-0001/.owner", R"({"host": 3, "pid": "x"})");
+  EXPECT_EQ(read_status(point(1)).state, State::failed);
+}
+
+TEST_F(Run, AFileOfTheFutureIsNoSignOfLife) {
+  const Sweep s = four();
+  prepare(s, points(s));
+  note_start(point(1), "slurm 7_1 on node1");
+  fs::last_write_time(point(1) / "attempts.log",
+                      fs::file_time_type::clock::now() + std::chrono::hours(1));
+  EXPECT_EQ(read_status(point(1)).state, State::failed);
 }
 
 TEST_F(Run, SkipsPointsThatAnotherSweepRunsOrHasDone) {
