@@ -122,7 +122,8 @@ int run_here(sweep::Sweep sweep, const std::vector<sweep::Point>& all,
   for (const sweep::Point& point : points)
     jobs.push_back({point.number,
                     std::filesystem::path(sweep.folder) / sweep::point_name(point.number),
-                    launch_command(program, sweep, point, at_once)});
+                    launch_command(program, sweep, point, at_once),
+                    config::resolve(sweep::train_arguments(sweep, point)).job.checkpoint.enable});
   share_cores(at_once * sweep.ranks);
   bool failed = false;
   const auto started = [](const sweep::LocalJob& job) {

@@ -17,15 +17,18 @@
 #include <optional>
 
 #include "point_files.hpp"
+#include "reading.hpp"
 #include "tessera/base/error.hpp"
 #include "tessera/base/host_name.hpp"
 
 namespace tessera::sweep {
 namespace {
 
+using namespace std::chrono_literals;
 using Clock = std::chrono::steady_clock;
 
 constexpr std::chrono::seconds kSameWish{1};  ///< a terminal and `timeout` may both signal
+constexpr std::chrono::seconds kGrace{10};    ///< for the step during which a limit ends
 constexpr int kNotStarted = 127;              ///< the shell's code for a command that is not there
 
 /// Takes these signals one at a time instead of dying of them, for as long as it lives.
@@ -128,9 +131,12 @@ class Pool {
 
   void hold_to_limit(pid_t child, Running& running) const {
     if (!limits_.seconds || running.signals == 2) return;
-    const auto end = running.since + std::chrono::seconds(*limits_.seconds);
-    const auto due =
-        running.signals == 0 ? end - std::chrono::seconds(warning_seconds(*limits_.seconds)) : end;
+    const std::chrono::seconds limit(*limits_.seconds);
+    const auto last = running.since + limit + (running.job->saves ? 0s : kGrace);
+    const auto first = running.job->saves
+                           ? last - std::chrono::seconds(warning_seconds(limit.count()))
+                           : running.since + limit;
+    const auto due = running.signals == 0 ? first : last;
     if (Clock::now() < due) return;
     ++running.signals;
     kill(child, SIGTERM);
@@ -149,10 +155,12 @@ class Pool {
   }
 
   void end(const Running& running, int code) {
-    note_end(running.job->folder, code);
-    const bool time_was_up =
-        code == static_cast<int>(ExitCode::requeue) && running.signals > 0 && !stopped_;
-    if (time_was_up && read_status(running.job->folder).step > running.first_step)
+    const bool time_was_up = code != 0 && running.signals > 0 && !stopped_;
+    note_end(running.job->folder, code,
+             time_was_up ? fmt::format("its time limit of {} was over", time_text(*limits_.seconds))
+                         : "");
+    const bool saved = code == static_cast<int>(ExitCode::requeue) && running.job->saves;
+    if (time_was_up && saved && read_status(running.job->folder).step > running.first_step)
       waiting_.push_back(running.job);
     else
       observer_.ended(*running.job, ++ended_);

@@ -57,10 +57,11 @@ Attempts read_attempts(const fs::path& point_folder) {
     std::string word, time;
     words >> word >> time;
     if (word == "start") {
-      ++attempts.count, attempts.code.reset();
+      ++attempts.count, attempts.code.reset(), attempts.why.clear();
       std::getline(words >> std::ws, attempts.where);
     } else if (int code = 0; word == "end" && words >> code) {
       attempts.code = code;
+      std::getline(words >> std::ws, attempts.why);
     }
   }
   return attempts;

@@ -31,6 +31,7 @@ struct Attempts {
   int count = 0;
   std::string where;        ///< of the last
   std::optional<int> code;  ///< of the last, where it has ended
+  std::string why;          ///< of its end, where that was noted
 };
 Attempts read_attempts(const std::filesystem::path& point_folder);
 

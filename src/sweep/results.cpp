@@ -18,6 +18,7 @@
 #include "tessera/base/json.hpp"
 #include "tessera/base/suggest.hpp"
 #include "tessera/metrics/jsonl_sink.hpp"
+#include "tessera/metrics/record_columns.hpp"
 #include "text_table.hpp"
 
 namespace tessera::sweep {
@@ -29,15 +30,6 @@ using nlohmann::ordered_json;
 
 constexpr double kUnknown = std::numeric_limits<double>::quiet_NaN();
 constexpr const char* kValidation = "validation/loss";
-
-/// A column of metrics.jsonl that tells runs apart; NaN where the step has none.
-double column_of(const StepRecord& record, const std::string& name) {
-  if (name == "loss") return record.loss;
-  if (name == "grad_norm") return record.grad_norm;
-  if (name == "step_seconds") return record.step_seconds;
-  const auto extra = std::ranges::find(record.extra, name, &std::pair<std::string, double>::first);
-  return extra == record.extra.end() ? kUnknown : extra->second;
-}
 
 /// A point's records; none, and a word in its reason, where they cannot be read.
 std::vector<StepRecord> records_of(PointStatus& point) {
@@ -60,7 +52,7 @@ PointResult result_of(const PointStatus& status, const std::vector<StepRecord>& 
     if (std::isfinite(record.step_seconds)) result.seconds += record.step_seconds;
     if (i >= records.size() / 2)
       tokens += static_cast<double>(record.tokens), seconds += record.step_seconds;
-    const double value = column_of(record, by);
+    const double value = metrics::value_in(record, by);
     if (!std::isfinite(value)) continue;
     result.curve.emplace_back(record.step, value);
     result.last = value;
@@ -71,7 +63,8 @@ PointResult result_of(const PointStatus& status, const std::vector<StepRecord>& 
 }
 
 std::vector<std::string> columns_in(const std::vector<std::vector<StepRecord>>& records) {
-  std::set<std::string> names{"loss", "grad_norm", "step_seconds"};
+  const std::vector<std::string> own = metrics::column_names();
+  std::set<std::string> names(own.begin(), own.end());
   for (const auto& of_point : records)
     for (const StepRecord& record : of_point)
       for (const auto& [name, value] : record.extra) names.insert(name);

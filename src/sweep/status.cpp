@@ -112,6 +112,8 @@ void judge(PointStatus& point, const Attempts& attempts) {
                           attempts.where);
   } else {
     judge_end(point, *attempts.code);
+    if (!attempts.why.empty() && point.state != State::done)
+      point.reason = fmt::format("{}: {}", attempts.why, point.reason);
   }
 }
 
@@ -137,8 +139,9 @@ void note_start(const fs::path& point_folder, const std::string& where) {
   append_to(point_folder / kAttemptsFile, fmt::format("start {} {}\n", now, where));
 }
 
-void note_end(const fs::path& point_folder, int code) {
-  append_to(point_folder / kAttemptsFile, fmt::format("end {} {}\n", utc_now(), code));
+void note_end(const fs::path& point_folder, int code, const std::string& why) {
+  append_to(point_folder / kAttemptsFile,
+            fmt::format("end {} {}{}{}\n", utc_now(), code, why.empty() ? "" : " ", why));
 }
 
 PointStatus read_status(const fs::path& point_folder) {

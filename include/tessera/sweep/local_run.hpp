@@ -16,6 +16,7 @@ struct LocalJob {
   int number = 0;
   std::filesystem::path folder;  ///< of the point; what the command prints goes to its output.log
   std::vector<std::string> command;  ///< found on PATH
+  bool saves = true;                 ///< checkpoints, so that it can go on after its limit
 };
 
 /// Called at each start, and at the end of each job, with how many have so far. Jobs that are
@@ -39,12 +40,12 @@ std::int64_t warning_seconds(std::int64_t limit_seconds);
 /// folder.
 ///
 /// Another sweep may work in the same folder: a job whose point is running or done when its turn
-/// comes is skipped. A job that fails does not stop the others. Shortly before its limit a job gets
-/// SIGTERM, and at its limit another one; if it then ends with 75 after further steps, it runs
-/// again when the others have. The first SIGINT, SIGTERM or SIGHUP is passed on to the jobs that
-/// run as SIGTERM, and no further job starts; a second one, a second or more later, is passed on
-/// too. Returns whether the sweep was stopped so. Throws Error(environment) where no process can be
-/// made.
+/// comes is skipped. A job that fails does not stop the others. Shortly before its limit a job that
+/// saves gets SIGTERM, and at its limit another one; if it then ends with 75 after further steps,
+/// it runs again when the others have. Another job gets them at its limit and ten seconds later.
+/// The first SIGINT, SIGTERM or SIGHUP is passed on to the jobs that run as SIGTERM, and no further
+/// job starts; a second one, a second or more later, is passed on too. Returns whether the sweep
+/// was stopped so. Throws Error(environment) where no process can be made.
 bool run_local(const std::vector<LocalJob>& jobs, const LocalLimits& limits,
                const LocalObserver& observer);
 

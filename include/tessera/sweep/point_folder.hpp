@@ -58,7 +58,8 @@ std::string sweep_file_of(const std::filesystem::path& folder);
 /// A line of attempts.log, and one of output.log that sets this attempt's output apart. `where` is
 /// one line.
 void note_start(const std::filesystem::path& point_folder, const std::string& where);
-void note_end(const std::filesystem::path& point_folder, int code);
+/// `why`: one line that `status` shows; empty where the code says all.
+void note_end(const std::filesystem::path& point_folder, int code, const std::string& why = "");
 
 /// From what is in the folder alone. A point without an end is running while its owner gives signs
 /// of life.

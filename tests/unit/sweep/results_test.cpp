@@ -79,6 +79,9 @@ TEST_F(Collect, PrefersTheValidationLossAndTakesAnyColumn) {
   EXPECT_EQ(all().points[0].curve.size(), 1U);
   const std::string error = error_of(ExitCode::usage, [&] { all("validation/los"); });
   EXPECT_THAT(error, HasSubstr("did you mean 'validation/loss'?"));
+  EXPECT_EQ(all("tokens").points[0].best, 100);
+  for (const char* column : {"lr", "tokens_per_second", "tps", "mfu", "memory_bytes"})
+    EXPECT_EQ(all(column).by, column);
 }
 
 TEST_F(Collect, WritesCsvAndJson) {

@@ -190,6 +190,22 @@ TEST_F(Run, APointWhoseTimeIsUpGoesOnLaterAsLongAsItMakesSteps) {
   EXPECT_EQ(read_status(point(1)).state, State::done);
   EXPECT_EQ(read_status(point(2)).attempts, 1) << "it would never end";
   EXPECT_EQ(read_status(point(2)).state, State::stopped);
+  EXPECT_THAT(read_status(point(2)).reason, HasSubstr("its time limit of 00:00:02 was over"));
+}
+
+TEST_F(Run, APointWithoutCheckpointsHasAllItsTime) {
+  const Sweep s = four();
+  prepare(s, points(s));
+  std::vector<LocalJob> all =
+      jobs({{1, kStep + "trap 'exit 143' TERM; while :; do sleep 0.05; done"},
+            {2, kStep + "sleep 1.2"}});
+  for (LocalJob& job : all) job.saves = false;
+  run_local(all, {2, 2}, kSilent);
+  EXPECT_EQ(read_status(point(1)).state, State::failed);
+  EXPECT_EQ(read_status(point(1)).attempts, 1);
+  EXPECT_EQ(read_status(point(1)).reason,
+            "its time limit of 00:00:02 was over: ended by signal 15 (Terminated)");
+  EXPECT_EQ(read_status(point(2)).state, State::done) << "it got a signal before its limit";
 }
 
 TEST_F(Run, RefusesOtherSettingsForPointsThatHaveRun) {
