@@ -121,8 +121,11 @@ int run(const Args& args) {
     std::cout << kUsage << "\n" << kExitCodes;
     return 0;
   }
-  require(!std::getenv("OMPI_COMM_WORLD_SIZE"), ExitCode::usage,
-          "`tessera launch` is already running under mpirun; use only one of the two");
+  for (const char* name : {"OMPI_COMM_WORLD_SIZE", "OMPI_COMM_WORLD_RANK", "PMIX_RANK"})
+    require(!std::getenv(name), ExitCode::usage,
+            "`tessera launch` is already running under mpirun or srun ({} is set); use only one of "
+            "the two",
+            name);
   const Request request = parse(args);
   // Said once here, and not by each rank.
   const Command& command = find_command(request.words.front());

@@ -15,11 +15,12 @@ namespace {
 namespace fs = std::filesystem;
 using tessera::comm::CallTrace;
 
-/// comm.save_traces_folder as the run recorded it.
+/// comm.save_traces_folder as the run recorded it, or the user named that folder itself.
 fs::path traces_folder(const fs::path& run) {
   const std::string toml = tessera::read_text(run / "config.toml").value_or("");
   const std::string name = tessera::config::recorded_text(toml, "comm.save_traces_folder");
-  return run / (name.empty() ? tessera::config::Comm().save_traces_folder : name);
+  const fs::path folder = run / (name.empty() ? tessera::config::Comm().save_traces_folder : name);
+  return !fs::exists(folder) && !fs::exists(run / "config.toml") ? run : folder;
 }
 
 int run(const tessera::app::Args& args) {
@@ -29,8 +30,11 @@ int run(const tessera::app::Args& args) {
       "left in "
       "comm.save_traces_folder.",
       "why");
-  app.add_option("run", run_folder, "the run's folder (job.dump_folder)").required();
+  app.add_option("run", run_folder, "the run's folder (job.dump_folder), or its traces").required();
   if (!app.parse(args)) return 0;
+  tessera::require(fs::is_directory(run_folder), tessera::ExitCode::usage,
+                   "the folder {} does not exist; name the run's folder (job.dump_folder)",
+                   run_folder);
   const fs::path folder = traces_folder(run_folder);
   const std::vector<CallTrace> traces = tessera::comm::traces_of_last_hang(folder);
   tessera::require(!traces.empty(), tessera::ExitCode::usage,
