@@ -10,6 +10,7 @@
 
 #include "tessera/base/atomic_file.hpp"
 #include "tessera/base/json.hpp"
+#include "tessera/base/shell_words.hpp"
 #include "tessera/checkpoint/inspect.hpp"
 #include "tessera/hf/safetensors.hpp"
 
@@ -54,7 +55,7 @@ fs::path newest_before(const Fault& fault) {
 /// Starts from there, and not as the job itself started.
 std::string start_from(const fs::path& step, const plan::FaultPlan& plan) {
   if (step.empty()) return {};
-  return " --checkpoint.initial_load_path " + step.string() + plan.replay_start_flags;
+  return " --checkpoint.initial_load_path " + shell_word(step.string()) + plan.replay_start_flags;
 }
 
 }  // namespace
@@ -73,7 +74,7 @@ fs::path write_fault_bundle(const plan::JobPlan& plan, const Fault& fault,
       {"replay",
        fmt::format("tessera train JOB.toml --job.dump_folder ELSEWHERE --training.dataset replay "
                    "--training.dataset_path {} --training.steps 1 --checkpoint.no_enable{}{}",
-                   batch.string(), start_from(newest_before(fault), plan.faults),
+                   shell_word(batch.string()), start_from(newest_before(fault), plan.faults),
                    plan.faults.replay_flags)}};
   write_file_atomically(folder / "fault.json", json_text(report, 2) + "\n");
   return folder;
