@@ -18,6 +18,7 @@ constexpr const char* kWillStop =
 }  // namespace
 
 SaveAndStop::SaveAndStop(const plan::JobPlan& plan, int rank, int ranks) : plan_(plan) {
+  const std::optional<double> end = job_end_from_environment();  // all ranks refuse a wrong one
   if (rank != 0) return;
   SignalGuard::answer_with(saves() ? kWillSave : kWillStop);
   if (!saves()) return;
@@ -25,7 +26,7 @@ SaveAndStop::SaveAndStop(const plan::JobPlan& plan, int rank, int ranks) : plan_
   if (plan.save.interval == 0)
     options.failures = plan.save.mtbf_hours > 0 ? plan.save.mtbf_hours * 3600
                                                 : plan::usual_seconds_between_failures(ranks);
-  options.end = job_end_from_environment();
+  options.end = end;
   timer_.emplace(options, now());
 }
 

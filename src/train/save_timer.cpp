@@ -5,7 +5,9 @@
 #include <charconv>
 #include <cstdlib>
 #include <cstring>
+#include <string_view>
 
+#include "tessera/base/error.hpp"
 #include "tessera/base/log.hpp"
 #include "tessera/plan/failures.hpp"
 
@@ -15,6 +17,7 @@ namespace {
 constexpr double kUnknownCost = 1,
                  kFirstSave = 600;  // a save whose cost nobody knows yet comes no later
 constexpr std::size_t kRecentSteps = 16;
+constexpr const char* kOurEnd = "TESSERA_JOB_END";
 
 }  // namespace
 
@@ -55,7 +58,7 @@ bool SaveTimer::is_last(double now) const {
 }
 
 std::optional<double> job_end_from_environment() {
-  for (const char* name : {"TESSERA_JOB_END", "SLURM_JOB_END_TIME"}) {
+  for (const char* name : {kOurEnd, "SLURM_JOB_END_TIME"}) {
     const char* text = std::getenv(name);
     if (text == nullptr || *text == '\0') continue;
     double seconds = 0;
@@ -63,6 +66,9 @@ std::optional<double> job_end_from_environment() {
     if (const auto [stop, error] = std::from_chars(text, end, seconds);
         error == std::errc() && stop == end)
       return seconds;
+    require(std::string_view(name) != kOurEnd, ExitCode::usage,
+            "{}={} is not a time in seconds since 1970, such as $(date -d '+1 hour' +%s)", name,
+            text);
     log::warning(
         "{} = '{}' is not a time in seconds since 1970; it is ignored, and no last checkpoint is "
         "planned",

@@ -47,8 +47,8 @@ class SaveTimer {
   std::deque<double> steps_;
 };
 
-/// The end of the allocation as TESSERA_JOB_END or Slurm's SLURM_JOB_END_TIME gives it; a value
-/// that is not a time is ignored with a warning.
+/// The end of the allocation as TESSERA_JOB_END or Slurm's SLURM_JOB_END_TIME gives it. Throws
+/// Error(usage) where the first is not a time. Another value of Slurm's is ignored with a warning.
 std::optional<double> job_end_from_environment();
 
 }  // namespace tessera::train

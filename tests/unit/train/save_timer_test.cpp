@@ -69,12 +69,14 @@ TEST(SaveTimer, TakesTheEndFromTheEnvironment) {
   setenv("TESSERA_JOB_END", "12.5", 1);
   EXPECT_EQ(job_end_from_environment(), 12.5);
   setenv("TESSERA_JOB_END", "2026-11-22T10:00", 1);
+  EXPECT_THROW(job_end_from_environment(), Error);
+  unsetenv("TESSERA_JOB_END");
+  setenv("SLURM_JOB_END_TIME", "soon", 1);
   testing::internal::CaptureStderr();
-  EXPECT_EQ(job_end_from_environment(), 1700000000);
-  EXPECT_NE(testing::internal::GetCapturedStderr().find("TESSERA_JOB_END = '2026-11-22T10:00'"),
+  EXPECT_EQ(job_end_from_environment(), std::nullopt);
+  EXPECT_NE(testing::internal::GetCapturedStderr().find("SLURM_JOB_END_TIME = 'soon'"),
             std::string::npos);
   unsetenv("SLURM_JOB_END_TIME");
-  unsetenv("TESSERA_JOB_END");
 }
 
 }  // namespace
