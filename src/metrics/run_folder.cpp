@@ -102,13 +102,24 @@ void RunFolder::write_config(std::string_view toml) const {
   write_file_atomically(folder_ / "config.toml", toml, kRunFiles);
 }
 
+std::filesystem::path RunFolder::free_metrics_file() const {
+  std::error_code ignored;
+  std::filesystem::path free;
+  for (int number = 1; free.empty() || std::filesystem::exists(free, ignored); ++number)
+    free = folder_ / fmt::format("metrics.{}.jsonl", number);
+  return free;
+}
+
+std::filesystem::path RunFolder::keep_metrics_apart() {
+  metrics_ = free_metrics_file().filename();
+  return metrics_file();
+}
+
 std::filesystem::path RunFolder::set_metrics_aside() const {
   std::error_code error;
   if (const auto bytes = std::filesystem::file_size(metrics_file(), error); error || bytes == 0)
     return {};
-  std::filesystem::path aside;
-  for (int number = 1; aside.empty() || std::filesystem::exists(aside, error); ++number)
-    aside = folder_ / fmt::format("metrics.{}.jsonl", number);
+  const std::filesystem::path aside = free_metrics_file();
   rename_durably(metrics_file(), aside, kRunFiles);
   return aside;
 }

@@ -195,7 +195,7 @@ void FitRules::fits() {
   for (const std::string_view key : {kBatch, kSeq, kMicro, kMicroSteps})
     if (reading_.blames(key)) return;
   validation();
-  if (knows_pipeline()) pipeline();
+  if (knows_pipeline() && !reading_.blames(kSchedule)) pipeline();
 }
 
 void FitRules::validation() {

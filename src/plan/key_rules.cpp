@@ -289,6 +289,7 @@ class KeyRules : public Rules {
 void check_keys(config::Reading& job) {
   KeyRules(job).all();
   check_data_keys(job);
+  check_file_keys(job);
 }
 
 void check_model_keys(config::Reading& job) { KeyRules(job).of_model(); }

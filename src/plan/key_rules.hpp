@@ -10,6 +10,8 @@ namespace tessera::plan {
 void check_keys(config::Reading& job);
 /// Those about training and validation data.
 void check_data_keys(config::Reading& job);
+/// Those about files that a run writes.
+void check_file_keys(config::Reading& job);
 /// Those about types and weights alone, for programs that only use a model.
 void check_model_keys(config::Reading& job);
 

@@ -18,7 +18,7 @@ Faults::Verdict Faults::judge(std::int64_t step, StepOutcome& outcome) {
   if (outcome.skipped) return judge_nonfinite(step, outcome);
   skipped_ = 0;
   if (plan_.faults.spike_zscore == 0) return Verdict::go_on;
-  outcome.zscore = spikes_.score(outcome.loss);
+  outcome.zscore = spikes_.score(step, outcome.loss);
   if (outcome.zscore <= plan_.faults.spike_zscore) return Verdict::go_on;
   const bool back = plan_.faults.on_spike == plan::OnSpike::rewind;
   const std::string what =
@@ -90,7 +90,7 @@ void Faults::go_back(std::int64_t step) {
           jumped_to_, jumps_, what_, kept_in_, plan_.faults.max_skipped_steps);
   state.samples = next_sample;
   trainer_.set_state(state);
-  spikes_.forget();
+  spikes_.forget_after(state.step);
   reporter_.rewind(state.step);
   reporter_.note(fmt::format("rewound to step {}; training continues with sample {}", state.step,
                              next_sample));

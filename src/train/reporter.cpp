@@ -113,7 +113,11 @@ void Reporter::open(comm::World& world, const std::vector<std::string>& command_
                         command_line,
                         {{"mpi", comm::World::library_version()}, {"libtorch", TORCH_VERSION}}});
   const bool trains = first_step_ <= plan_.run.steps, saves = plan_.load.own.saves;
-  if (first_step_ == 1 || !start.own || (trains && !saves)) set_metrics_aside(start.own);
+  if (first_step_ == 1 || !start.own)
+    set_metrics_aside(start.own);
+  else if (trains && !saves)
+    log::info("checkpoint.load_only saves nothing: the metrics of this start are in {}",
+              folder_->keep_metrics_apart().string());
   if (trains) metrics::forget_prediction(folder_->path());
   sink_ = std::make_unique<metrics::JsonlSink>(folder_->metrics_file(), first_step_ - 1);
   console_ = std::make_unique<metrics::Console>(std::cout, terminal(plan_.run.metrics.color),
@@ -123,10 +127,9 @@ void Reporter::open(comm::World& world, const std::vector<std::string>& command_
 void Reporter::set_metrics_aside(bool resumed) const {
   const std::filesystem::path aside = folder_->set_metrics_aside();
   if (aside.empty()) return;
-  const char* why = !plan_.load.resumes                ? "checkpoint.enable is false"
-                    : resumed && first_step_ == 1      ? "its checkpoint is of step 0"
-                    : resumed && !plan_.load.own.saves ? "checkpoint.load_only saves nothing"
-                                                       : "this run has no checkpoint";
+  const char* why = !plan_.load.resumes           ? "checkpoint.enable is false"
+                    : resumed && first_step_ == 1 ? "its checkpoint is of step 0"
+                                                  : "this run has no checkpoint";
   log::info(
       "starting from step {} with new metrics, because {}; the metrics of the last run are "
       "kept in {}",

@@ -43,7 +43,8 @@ cp -r "$work/base" "$work/branch"
 check "beside newer checkpoints" "$(run branch "${saving[@]}" --checkpoint.load_step 4)" 2
 says "it is refused" branch "step-00000008 is newer than checkpoint.load_step = 4, and this run would mix its checkpoints"
 check "unless nothing is saved" "$(run branch "${saving[@]}" --checkpoint.load_step 4 --checkpoint.load_only)" 0
-says "which keeps the metrics, too" branch "starting from step 5 with new metrics, because checkpoint.load_only saves nothing; the metrics of the last run are kept in $work/branch/metrics.1.jsonl"
+says "which has metrics of its own" branch "checkpoint.load_only saves nothing: the metrics of this start are in $work/branch/metrics.1.jsonl"
+check "the run keeps its own" "$(cmp "$work/base/metrics.jsonl" "$work/branch/metrics.jsonl" && grep -c . "$work/branch/metrics.1.jsonl")" 4
 says "and knows what would save" branch "the same command without --checkpoint.load_only"
 with_step() { "$tessera" generate "$work/branch" --checkpoint.load_step "$1" --prompt-ids 1,2,3 --max-new-tokens 4 --print-ids >"$work/with_step.log" 2>&1; echo $?; }
 on_two() { "$tessera" launch -n 2 -- eval "$work/branch" --parallelism.tensor_parallel_degree 2 --validation.dataset replay --validation.dataset_path "$here/../golden/llama_a/batches.safetensors" --validation.steps 1 "$@" >"$work/on_two.log" 2>&1; echo $?; }
@@ -51,7 +52,7 @@ check "so does eval, on two ranks" "$(on_two --checkpoint.load_step 4)" 0
 check "which says, too, what is not there" "$(on_two --checkpoint.load_step 5)" 5
 says "and names it" on_two "step-00000005"
 check "a step and other weights" "$(on_two --checkpoint.load_step 4 --checkpoint.initial_load_path "$base")" 2
-says "are too many" on_two "keep one"
+says "are too many" on_two "omit one of them"
 check "generate takes a step that is named" "$(with_step 4)" 0
 check "or says that it is not there" "$(with_step 5)" 5
 says "and which" with_step "step-00000005"

@@ -42,21 +42,26 @@ class RunFolder {
   explicit RunFolder(std::filesystem::path folder);
 
   const std::filesystem::path& path() const noexcept { return folder_; }
-  std::filesystem::path metrics_file() const { return folder_ / "metrics.jsonl"; }
+  std::filesystem::path metrics_file() const { return folder_ / metrics_; }
   std::filesystem::path loss_curve_file() const { return folder_ / "loss.svg"; }
 
   /// config.toml: the resolved configuration of the newest attempt.
   void write_config(std::string_view toml) const;
+  /// For a start that the run will not resume from: metrics_file() is metrics.N.jsonl from now on,
+  /// with the first N from 1 that is free. Returns it.
+  std::filesystem::path keep_metrics_apart();
   /// For a run that starts from the beginning: renames a metrics.jsonl that holds something to
-  /// metrics.N.jsonl, with the first N from 1 that is free. Returns the new name; empty where there
-  /// was nothing to keep.
+  /// metrics.N.jsonl. Returns the new name; empty where there was nothing to keep.
   std::filesystem::path set_metrics_aside() const;
   /// Appends to the "attempts" of run.json. A file that is not JSON is kept as run.json.damaged,
   /// with a warning.
   void add_attempt(Attempt attempt) const;
 
  private:
+  std::filesystem::path free_metrics_file() const;
+
   std::filesystem::path folder_;
+  std::filesystem::path metrics_ = "metrics.jsonl";
 };
 
 }  // namespace tessera::metrics

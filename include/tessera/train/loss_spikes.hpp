@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 #include <deque>
 
 namespace tessera::train {
@@ -14,13 +15,18 @@ class LossSpikes {
  public:
   static constexpr std::size_t kWindow = 128, kLeast = 16;
 
-  /// 0 while fewer than kLeast losses are known, or if these are all equal. `loss` must be finite.
-  double score(double loss);
-  /// After a jump back.
-  void forget() { losses_.clear(); }
+  /// 0 while fewer than kLeast losses are known, or if these are all equal. `loss` must be finite;
+  /// steps rise.
+  double score(std::int64_t step, double loss);
+  /// After a jump back to this step.
+  void forget_after(std::int64_t step);
 
  private:
-  std::deque<double> losses_;
+  struct Loss {
+    std::int64_t step;
+    double value;
+  };
+  std::deque<Loss> losses_;
 };
 
 }  // namespace tessera::train

@@ -62,6 +62,27 @@ TEST(Rules, WarnOfWhatHasNoEffect) {
   EXPECT_THAT(nearest("bfloat16"), Not(rounding));
 }
 
+TEST(Rules, TheStoredConfigurationReplacesNoOtherFile) {
+  const auto saved_as = [](const char* name) { return mistake({"--job.save_config_file", name}); };
+  EXPECT_EQ(saved_as("resolved.toml"), "");
+  EXPECT_EQ(saved_as("configs/a.toml"), "");
+  for (const char* name : {"../a.toml", "/tmp/a.toml", "x/../../a.toml"})
+    EXPECT_THAT(saved_as(name), HasSubstr("is not the name of a file in job.dump_folder"));
+  EXPECT_THAT(saved_as("./metrics.jsonl"), HasSubstr("'./metrics.jsonl' is a file of the run"));
+  const config::test::JobFile job("[training]\nsteps = 3\n");
+  const std::filesystem::path path = job.path();
+  EXPECT_THAT(mistake({path.string(), "--job.dump_folder", path.parent_path().string(),
+                       "--job.save_config_file", path.filename().string()}),
+              HasSubstr("is the job file itself"));
+}
+
+TEST(Rules, ASchedulesFileIsNamed) {
+  for (const char* schedule : {"PipelineScheduleSingle", "PipelineScheduleMulti"})
+    EXPECT_THAT(mistake({"--parallelism.pipeline_parallel_degree", "2",
+                         "--parallelism.pipeline_parallel_schedule", schedule}),
+                HasSubstr("needs pipeline_parallel_schedule_csv"));
+}
+
 TEST(Rules, LeaveSomethingToTrain) {
   EXPECT_THAT(mistake({"--training.freeze", ".*"}), HasSubstr("nothing is left to train"));
   EXPECT_THAT(mistake({"--training.freeze", "^tok,^layers,^norm,^output"}),
