@@ -3,16 +3,45 @@
 
 #include <fmt/format.h>
 
+#include <cmath>
+#include <filesystem>
+#include <sstream>
+
 #include "fault_bundle.hpp"
 #include "tessera/base/error.hpp"
 #include "tessera/comm/agreement.hpp"
+#include "tessera/metrics/jsonl_sink.hpp"
+#include "tessera/metrics/run_folder.hpp"
 #include "tessera/parallel/replica_check.hpp"
 
 namespace tessera::train {
 
 Faults::Faults(const plan::JobPlan& plan, Trainer& trainer, Reporter& reporter,
                const data::SampleSource& source)
-    : plan_(plan), trainer_(trainer), reporter_(reporter), source_(source) {}
+    : plan_(plan), trainer_(trainer), reporter_(reporter), source_(source) {
+  if (plan.faults.spike_zscore > 0 && plan.load.resumes && trainer.state().step > 0)
+    recall_losses();
+}
+
+void Faults::recall_losses() {
+  const std::string recorded = comm::on_rank_zero(trainer_.mesh().control(), [&] {
+    const std::filesystem::path file = plan_.run.folder / metrics::kMetricsFile;
+    std::string text;
+    if (!std::filesystem::exists(file)) return text;
+    try {
+      for (const metrics::StepRecord& record : metrics::read_records(file))
+        if (record.step <= trainer_.state().step && std::isfinite(record.loss))
+          text += fmt::format("{} {}\n", record.step, record.loss);
+    } catch (const Error&) {  // damaged metrics stop no training
+      text.clear();
+    }
+    return text;
+  });
+  std::istringstream losses(recorded);
+  std::int64_t step = 0;
+  double loss = 0;
+  while (losses >> step >> loss) spikes_.score(step, loss);
+}
 
 Faults::Verdict Faults::judge(std::int64_t step, StepOutcome& outcome) {
   if (outcome.skipped) return judge_nonfinite(step, outcome);

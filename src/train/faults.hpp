@@ -20,7 +20,7 @@ class Faults {
  public:
   enum class Verdict : std::uint8_t { go_on, go_back, stop };
 
-  /// What it keeps of a fault goes into the run's folder. All must outlive this.
+  /// Collective. What it keeps of a fault goes into the run's folder. All must outlive this.
   Faults(const plan::JobPlan& plan, Trainer& trainer, Reporter& reporter,
          const data::SampleSource& source);
 
@@ -39,6 +39,8 @@ class Faults {
   void check_replicas(std::int64_t step);
 
  private:
+  /// A resumed run knows spikes by the losses that its metrics have.
+  void recall_losses();
   Verdict judge_nonfinite(std::int64_t step, const StepOutcome& outcome);
   std::optional<LoadedState> load_before(std::int64_t step);
   /// What the run began without begins again as it did then.

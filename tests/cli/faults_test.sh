@@ -38,6 +38,7 @@ jump="--training.steps 18 --optimizer.spike_zscore 10 $inject 17:spike:1"
 check "a loss that jumps is noticed" "$(run spike $jump)$(says spike 'step 18.*standard deviations above the recent losses')" 01
 check "and gone back from" "$(run spike2 $jump --optimizer.on_spike rewind)" 0
 check "to the last checkpoint and behind the batch" "$(says spike2 'rewound to step 16; training continues with sample 144')" 1
+check "a resumed run knows the losses before" "$(run spike3 --training.steps 17 --optimizer.spike_zscore 10)$(run spike3 --training.steps 19 --optimizer.spike_zscore 10 $inject 18:spike:1)$(says spike3 'step 19.*standard deviations above the recent losses')" 001
 check "no other loss is a spike" "$(run calm --training.steps 18 --optimizer.spike_zscore 10)$(says calm 'standard deviations')" 00
 replicas="--parallelism.data_parallel_replicate_degree 4 --parallelism.data_parallel_shard_degree 1"
 check "equal replicas go through" "$(run equal $replicas --debug.check_replicas 2)" 0

@@ -12,6 +12,7 @@
 
 namespace tessera::metrics {
 
+inline constexpr const char* kMetricsFile = "metrics.jsonl";
 /// In the folder of a sweep, whose folders are runs: where the sweep comes from.
 inline constexpr const char* kSweepFile = "sweep.json";
 /// Whether the folder is that of a sweep.
@@ -61,7 +62,7 @@ class RunFolder {
   std::filesystem::path free_metrics_file() const;
 
   std::filesystem::path folder_;
-  std::filesystem::path metrics_ = "metrics.jsonl";
+  std::filesystem::path metrics_ = kMetricsFile;
 };
 
 }  // namespace tessera::metrics
