@@ -46,8 +46,8 @@ void tell_size(const fs::path& path, const std::vector<data::TokenFile>& files) 
     tokens += file.info().token_count;
     documents += file.info().document_count;
   }
-  log::info("{}: {} tokens in {} documents of {} token file{}", path.string(), tokens, documents,
-            files.size(), files.size() == 1 ? "" : "s");
+  log::info("{}: {} tokens in {} document(s) of {} token file(s)", path.string(), tokens, documents,
+            files.size());
 }
 
 constexpr std::chrono::hours kTokenizing{24};  ///< the others wait for rank 0 to read a text

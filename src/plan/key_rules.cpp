@@ -29,7 +29,6 @@ class KeyRules : public Rules {
     learning_rate();
     saves();
     profiling();
-    unused();
     converters();
     of_model();
   }
@@ -238,42 +237,6 @@ class KeyRules : public Rules {
             at("checkpoint.initial_load_model_only"));
   }
 
-  /// Settings of training that have no effect without another one.
-  void unused() {
-    if (reading_.use != config::JobUse::training) return;
-    const config::Checkpoint& c = job_.checkpoint;
-    const config::Optimizer& o = job_.optimizer;
-    using Others = std::initializer_list<std::string_view>;
-    const auto warn = [&](bool applies, const char* key, const char* without, Others others = {}) {
-      if (applies && reading_.understood({key}) && reading_.understood(others))
-        reading_.resolved.warnings.push_back(
-            fmt::format("{} ({}) has no effect: {}", key, at(key), without));
-    };
-    const char* disabled = "checkpoint.enable is false";
-    warn(!c.enable && c.load_step >= 0, "checkpoint.load_step", disabled);
-    warn(!c.enable && c.load_only, "checkpoint.load_only", disabled);
-    warn(!c.enable && c.last_save_in_hf, "checkpoint.last_save_in_hf", disabled);
-    warn(!c.last_save_model_only && c.export_dtype != config::Checkpoint().export_dtype,
-         "checkpoint.export_dtype",
-         "the last checkpoint has only the model if checkpoint.last_save_model_only is true",
-         {"checkpoint.last_save_model_only"});
-    warn(!o.stochastic_rounding && job_.training.dtype != "bfloat16" &&
-             o.moments_dtype != "bfloat16",
-         "optimizer.stochastic_rounding", "neither weights nor moments are bfloat16",
-         {"training.dtype", "optimizer.moments_dtype"});
-    warn(!c.enable && o.on_nonfinite == "rewind", "optimizer.on_nonfinite",
-         "checkpoint.enable is false, and there is nothing to rewind to");
-    warn(o.spike_zscore == 0 && o.on_spike == "rewind", "optimizer.on_spike",
-         "optimizer.spike_zscore is 0");
-    warn(job_.training.document_end_id && !job_.training.document_mask, "training.document_end_id",
-         "training.document_mask is false");
-    const config::Profiling& p = job_.profiling;
-    warn(p.enable_profiling && p.profile_freq > job_.training.steps, "profiling.enable_profiling",
-         "profiling.profile_freq is more than training.steps");
-    warn(p.enable_memory_snapshot && p.profile_freq > job_.training.steps,
-         "profiling.enable_memory_snapshot", "profiling.profile_freq is more than training.steps");
-  }
-
   void profiling() {
     const config::Profiling& p = job_.profiling;
     if (p.enable_profiling && p.profiler_warmup + p.profiler_active > p.profile_freq)
@@ -288,6 +251,7 @@ class KeyRules : public Rules {
 
 void check_keys(config::Reading& job) {
   KeyRules(job).all();
+  warn_of_unused_keys(job);
   check_data_keys(job);
   check_file_keys(job);
 }

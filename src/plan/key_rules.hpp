@@ -12,6 +12,8 @@ void check_keys(config::Reading& job);
 void check_data_keys(config::Reading& job);
 /// Those about files that a run writes.
 void check_file_keys(config::Reading& job);
+/// Warns of settings of training that have no effect without another one.
+void warn_of_unused_keys(config::Reading& job);
 /// Those about types and weights alone, for programs that only use a model.
 void check_model_keys(config::Reading& job);
 

@@ -22,7 +22,8 @@ OptionList quantize_options() {
       OPTION(quantize.linear.float8.recipe_name,
              "What shares a scale: a tensor, a row or column of it, or a block of 128; with_gw_hp: "
              "gradients of weights are not rounded; none = tensorwise")
-          .one_of({"tensorwise", "rowwise", "rowwise_with_gw_hp", "blockwise"}),
+          .one_of({"tensorwise", "rowwise", "rowwise_with_gw_hp", "blockwise"})
+          .only_if(&float8),
       OPTION(quantize.linear.float8.enable_fsdp_float8_all_gather,
              "Round weights before they are gathered, and gather their bytes; recipe tensorwise")
           .only_if(&float8),

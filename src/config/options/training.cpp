@@ -86,7 +86,7 @@ OptionList training_proper() {
           .at_least(1)
           .harmless("Tessera runs no Python and has no garbage collector"),
       OPTION(training.gc_debug, "Debug Python's garbage collector")
-          .refused("Tessera runs no Python; metrics.jsonl has the memory in use after each step"),
+          .refused("Tessera runs no Python; metrics.jsonl has the peak memory"),
       OPTION(training.dataloader.num_workers,
              "Threads that read ahead, each prefetch_factor batches; 0 = one thread, one batch")
           .at_least(0),

@@ -52,6 +52,13 @@ TEST(Rules, WarnOfWhatHasNoEffect) {
   EXPECT_THAT(warnings(training, {"--checkpoint.export_dtype", "bfloat16",
                                   "--checkpoint.last_save_model_only"}),
               Not(export_type));
+  const auto recipe = Contains(HasSubstr("quantize.linear.float8.recipe_name"));
+  const config::Strings rowwise{"--quantize.linear.float8.recipe_name", "rowwise"};
+  EXPECT_THAT(warnings(training, rowwise), recipe);
+  EXPECT_THAT(warnings(training, {rowwise[0], rowwise[1], "--model.converters", "float8"}),
+              Not(recipe));
+  EXPECT_THAT(warnings(training, {"--parallelism.enable_async_tensor_parallel"}),
+              Contains(HasSubstr("parallelism.tensor_parallel_degree is 1")));
   const auto rounding = Contains(HasSubstr("optimizer.stochastic_rounding"));
   const auto nearest = [&](const char* type) {
     return warnings(training,
