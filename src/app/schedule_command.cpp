@@ -35,8 +35,10 @@ const schedule::Traits& schedule_of(const std::string& typed) {
                 tessera::did_you_mean(typed, known), fmt::join(known, ", "));
 }
 
+bool is_file(const Wanted& wanted) { return wanted.schedule.ends_with(".csv"); }
+
 schedule::Table table_of(const Wanted& wanted) {
-  const bool file = wanted.schedule.ends_with(".csv");
+  const bool file = is_file(wanted);
   tessera::require(!wanted.pairs || !file, ExitCode::usage,
                    "--pairs is for DualPipeV; a file marks its pairs itself, as "
                    "(0F1;3B0)OVERLAP_F_B");
@@ -70,7 +72,7 @@ void print(const std::string& name, const schedule::Table& table,
 void check(const schedule::Table& table, const std::string& name) {
   const std::string fault =
       find_fault(with_transfers(table.computations, table.map), table.map, table.microbatches);
-  tessera::require(fault.empty(), ExitCode::usage, "{} deadlocks: {}", name, fault);
+  tessera::require(fault.empty(), ExitCode::usage, "{} cannot run: {}", name, fault);
 }
 
 int run(const tessera::app::Args& args) {
@@ -83,14 +85,17 @@ int run(const tessera::app::Args& args) {
          "schedule", wanted.schedule,
          fmt::format("{}, or a CSV file in PyTorch's notation", fmt::join(schedule::names(), ", ")))
       .required();
-  app.add_option("--ranks", wanted.ranks, "pipeline ranks [4]").between(1, 4096);
-  app.add_option("--microbatches", wanted.microbatches, "number of microbatches [8]")
-      .between(1, 65536);
-  app.add_option("--stages-per-rank", wanted.stages_per_rank,
-                 "stages on each rank [1 or 2, as the schedule needs]")
-      .between(1, 64);
-  app.add_option("--map", wanted.map,
-                 "rank of each stage: loop, v, or a comma-separated list [as the schedule needs]");
+  const auto ranks = app.add_option("--ranks", wanted.ranks, "pipeline ranks [4]").between(1, 4096);
+  const auto microbatches =
+      app.add_option("--microbatches", wanted.microbatches, "number of microbatches [8]")
+          .between(1, 65536);
+  const auto each = app.add_option("--stages-per-rank", wanted.stages_per_rank,
+                                   "stages on each rank [1 or 2, as the schedule needs]")
+                        .between(1, 64);
+  const auto map =
+      app.add_option("--map", wanted.map,
+                     "rank of each stage: loop, v, or a comma-separated list [as the schedule "
+                     "needs]");
   app.add_option("--forward", wanted.durations.forward, "duration of F, the forward pass [1]")
       .positive();
   app.add_option("--input-gradient", wanted.durations.input,
@@ -105,6 +110,12 @@ int run(const tessera::app::Args& args) {
   app.add_option("-o,--out", wanted.svg, "draw the timeline (SVG)");
   app.add_option("--csv", wanted.csv, "write the schedule in PyTorch's notation");
   if (!app.parse(args)) return 0;
+  if (is_file(wanted))
+    tessera::require(!ranks.given() && !microbatches.given() && !each.given() && !map.given(),
+                     ExitCode::usage,
+                     "{} says its ranks, stages and microbatches itself; omit --ranks, "
+                     "--microbatches, --stages-per-rank and --map",
+                     wanted.schedule);
   const schedule::Table table = table_of(wanted);
   check(table, wanted.schedule);
   const auto timeline = simulate(table.computations, table.map, wanted.durations);

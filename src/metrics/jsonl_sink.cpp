@@ -119,7 +119,8 @@ std::int64_t cut_back(const std::filesystem::path& file, std::int64_t resume_ste
   const std::int64_t last_step = copy_kept_lines(in, out, resume_step, dropped);
   out.commit();
   if (dropped > 0)
-    log::info("{}: removed {} line(s) after step {}", file.string(), dropped, last_step);
+    log::info("{}: removed {} line(s) that are after step {}, repeated or damaged", file.string(),
+              dropped, resume_step);
   return last_step;
 }
 
