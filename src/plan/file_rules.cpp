@@ -5,13 +5,14 @@
 
 #include "key_rules.hpp"
 #include "rules.hpp"
+#include "tessera/metrics/run_folder.hpp"
 
 namespace tessera::plan {
 namespace {
 
 constexpr const char* kSaved = "job.save_config_file";
-constexpr std::array kOfTheRun{"config.toml",   "machine.toml", "run.json", "prediction.json",
-                               "metrics.jsonl", "index.html",   "loss.svg"};
+constexpr std::array kOfTheRun{"config.toml",         "machine.toml", "run.json", "prediction.json",
+                               metrics::kMetricsFile, "index.html",   "loss.svg"};
 
 /// The stored configuration replaces no file that the run or its user has.
 class FileRules : Rules {

@@ -1,9 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "key_rules.hpp"
 #include "rules.hpp"
+#include "tessera/config/key_names.hpp"
 #include "tessera/config/option_table.hpp"
 
 namespace tessera::plan {
+
+using namespace config::key_names;
+
 namespace {
 
 class UnusedKeys : Rules {
@@ -58,11 +62,12 @@ class UnusedKeys : Rules {
     const bool one_stage = p.pipeline_parallel_degree == 1;
     const char* no_pipeline = "parallelism.pipeline_parallel_degree is 1";
     warn(one_stage && !p.pipeline_parallel_split_points.empty(),
-         "parallelism.pipeline_parallel_split_points", no_pipeline);
+         "parallelism.pipeline_parallel_split_points", no_pipeline, {kPp});
     warn(one_stage && !p.pipeline_parallel_microbatch_steps.empty(),
-         "parallelism.pipeline_parallel_microbatch_steps", no_pipeline);
+         "parallelism.pipeline_parallel_microbatch_steps", no_pipeline, {kPp});
     warn(p.tensor_parallel_degree == 1 && p.enable_async_tensor_parallel,
-         "parallelism.enable_async_tensor_parallel", "parallelism.tensor_parallel_degree is 1");
+         "parallelism.enable_async_tensor_parallel", "parallelism.tensor_parallel_degree is 1",
+         {kTp});
   }
 
   void profiles() {

@@ -17,6 +17,7 @@
 #include "tessera/config/resolve.hpp"
 #include "tessera/metrics/jsonl_sink.hpp"
 #include "tessera/metrics/meter.hpp"
+#include "tessera/metrics/record_columns.hpp"
 #include "tessera/metrics/run_folder.hpp"
 
 namespace tessera::report {
@@ -73,31 +74,22 @@ void read_settings(TrainingRun& run) {
   }
 }
 
-double value_of(const StepRecord& record, std::string_view name) {
-  if (name == "loss") return record.loss;
-  if (name == "grad_norm") return record.grad_norm;
-  if (name == "lr") return record.lr;
-  if (name == "tokens_per_second") return record.tokens_per_second;
-  if (name == "mfu") return record.mfu;
-  const auto found = std::ranges::find(record.extra, name, &std::pair<std::string, double>::first);
-  return found == record.extra.end() ? std::numeric_limits<double>::quiet_NaN() : found->second;
-}
-
 bool has_column(const StepRecord& record, std::string_view name) {
-  return std::isfinite(value_of(record, name)) || name == "loss" || name == "grad_norm";
+  return std::isfinite(metrics::value_in(record, name)) || name == "loss" || name == "grad_norm";
 }
 
 double median_of_last(const TrainingRun& run, std::string_view name) {
   metrics::Window window;
   for (const StepRecord& record : run.records)
-    if (const double value = value_of(record, name); std::isfinite(value)) window.add(value);
+    if (const double value = metrics::value_in(record, name); std::isfinite(value))
+      window.add(value);
   return window.median();
 }
 
 }  // namespace
 
 TrainingRun read_run(const fs::path& folder) {
-  const fs::path metrics = folder / "metrics.jsonl", attempts = folder / "run.json";
+  const fs::path metrics = folder / metrics::kMetricsFile, attempts = folder / "run.json";
   std::error_code ignored;
   require(fs::is_directory(folder, ignored), ExitCode::usage,
           "{} is not a folder; name the folder of a run (job.dump_folder)", folder.string());
@@ -133,7 +125,7 @@ std::vector<Point> column(const TrainingRun& run, std::string_view name) {
   std::vector<Point> points;
   for (const StepRecord& record : run.records)
     if (has_column(record, name))
-      points.push_back({static_cast<double>(record.step), value_of(record, name)});
+      points.push_back({static_cast<double>(record.step), metrics::value_in(record, name)});
   return points;
 }
 

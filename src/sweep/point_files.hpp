@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "tessera/metrics/run_folder.hpp"
 #include "tessera/sweep/point_folder.hpp"
 
 namespace tessera::sweep {
@@ -16,7 +17,7 @@ inline constexpr const char* kJobCopy = "job.toml";      ///< of a sweep: the jo
 inline constexpr const char* kPointFile = "point.json";  ///< of a point: number, values, flags
 inline constexpr const char* kAttemptsFile = "attempts.log";  ///< of a point: starts and ends
 inline constexpr const char* kOutputFile = "output.log";  ///< of a point: what its ranks printed
-inline constexpr const char* kMetricsFile = "metrics.jsonl";
+using metrics::kMetricsFile;
 
 /// The last `bytes` of a file at most; empty text where there is none.
 std::string tail_of(const std::filesystem::path& file, std::size_t bytes);

@@ -2,8 +2,10 @@
 #include "faults.hpp"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <cmath>
+#include <deque>
 #include <filesystem>
 #include <sstream>
 
@@ -26,16 +28,18 @@ Faults::Faults(const plan::JobPlan& plan, Trainer& trainer, Reporter& reporter,
 void Faults::recall_losses() {
   const std::string recorded = comm::on_rank_zero(trainer_.mesh().control(), [&] {
     const std::filesystem::path file = plan_.run.folder / metrics::kMetricsFile;
-    std::string text;
-    if (!std::filesystem::exists(file)) return text;
+    std::deque<std::string> lines;  // of no more losses than are compared
+    if (!std::filesystem::exists(file)) return std::string();
     try {
-      for (const metrics::StepRecord& record : metrics::read_records(file))
-        if (record.step <= trainer_.state().step && std::isfinite(record.loss))
-          text += fmt::format("{} {}\n", record.step, record.loss);
+      for (const metrics::StepRecord& record : metrics::read_records(file)) {
+        if (record.step > trainer_.state().step || !std::isfinite(record.loss)) continue;
+        lines.push_back(fmt::format("{} {}", record.step, record.loss));
+        if (lines.size() > LossSpikes::kWindow) lines.pop_front();
+      }
     } catch (const Error&) {  // damaged metrics stop no training
-      text.clear();
+      lines.clear();
     }
-    return text;
+    return fmt::format("{}", fmt::join(lines, "\n"));
   });
   std::istringstream losses(recorded);
   std::int64_t step = 0;
