@@ -3,6 +3,7 @@
 
 #include "tessera/comm/rank_record.hpp"
 
+#include <pthread.h>
 #include <unistd.h>
 #include <csignal>
 #include <cstring>
@@ -12,6 +13,9 @@
 #include <atomic>
 #include <cstddef>
 #include <cstdlib>
+#include <optional>
+#include <semaphore>
+#include <thread>
 
 namespace tessera::train {
 namespace {
@@ -27,6 +31,13 @@ bool launched = false;  ///< by `tessera launch`: SIGTERM then comes from mpirun
                         ///< and asks nothing
 std::array<struct sigaction, kSignals.size()> previous;
 int guards = 0;
+
+sigset_t handled() {
+  sigset_t set;
+  sigemptyset(&set);
+  for (const int signal : kSignals) sigaddset(&set, signal);
+  return set;
+}
 
 extern "C" void on_signal(int signal) {
   if (signal == SIGTERM) comm::rank_record::note_asked_to_end();
@@ -45,6 +56,38 @@ extern "C" void on_signal(int signal) {
   _exit(code != kUndecided ? code : signal == SIGINT ? 130 : 143);
 }
 
+/// The one thread that takes the signals. A handler writes its frame below the stack pointer, and
+/// oneDNN's float32 products before 3.12 let that register point into the heap
+/// (github.com/uxlfoundation/oneDNN/issues/4845). So the thread that makes this, and all threads
+/// that it starts later, block the signals.
+class SignalThread {
+ public:
+  SignalThread() {
+    const sigset_t signals = handled();
+    pthread_sigmask(SIG_BLOCK, &signals, &before_);
+    thread_ = std::thread([this, signals] {
+      pthread_sigmask(SIG_UNBLOCK, &signals, nullptr);
+      end_.acquire();
+    });
+  }
+  ~SignalThread() {
+    end_.release();
+    thread_.join();
+  }
+  SignalThread(const SignalThread&) = delete;
+  SignalThread& operator=(const SignalThread&) = delete;
+
+  /// The signals that were blocked before.
+  const sigset_t& before() const { return before_; }
+
+ private:
+  sigset_t before_{};
+  std::binary_semaphore end_{0};
+  std::thread thread_;
+};
+
+std::optional<SignalThread> taker;
+
 }  // namespace
 
 SignalGuard::SignalGuard() {
@@ -57,12 +100,16 @@ SignalGuard::SignalGuard() {
   action.sa_handler = &on_signal;
   action.sa_flags = SA_RESTART;
   for (std::size_t i = 0; i < kSignals.size(); ++i) sigaction(kSignals[i], &action, &previous[i]);
+  taker.emplace();
 }
 
 SignalGuard::~SignalGuard() {
   if (--guards > 0) return;
   answer = nullptr;
+  const sigset_t blocked = taker->before();
+  taker.reset();
   for (std::size_t i = 0; i < kSignals.size(); ++i) sigaction(kSignals[i], &previous[i], nullptr);
+  pthread_sigmask(SIG_SETMASK, &blocked, nullptr);
 }
 
 int SignalGuard::received() { return first_signal.load(); }

@@ -10,7 +10,8 @@ namespace tessera::train {
 /// Handles SIGUSR1, SIGUSR2, SIGTERM and SIGINT while it lives: the first asks for a checkpoint at
 /// the next step boundary and a clean end, a second one ends the process now. What comes within a
 /// second of the first is ignored: `timeout` and Slurm signal a process and its group. One inside
-/// another changes nothing. Made and destroyed on one thread.
+/// another changes nothing. Made and destroyed on one thread, before threads that compute start: a
+/// thread of its own takes the signals, and threads that start later block them.
 class SignalGuard {
  public:
   SignalGuard();
