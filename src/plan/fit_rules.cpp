@@ -3,8 +3,8 @@
 
 #include <algorithm>
 
+#include "name_rules.hpp"
 #include "sections.hpp"
-#include "tessera/base/name_pattern.hpp"
 #include "tessera/config/flavor.hpp"
 #include "tessera/config/key_names.hpp"
 #include "tessera/config/microbatch_steps.hpp"
@@ -44,7 +44,7 @@ void FitRules::all() {
   sequence();
   if (pipelined()) microbatch_sizes();
   model();
-  if (model_.spec) names();
+  if (model_.spec) check_names(reading_, *model_.spec);
   if (layout_) sharding();
   if (layout_ && model_.spec) fits();
 }
@@ -151,19 +151,6 @@ void FitRules::model() {
   if (model_.spec)
     obey({"training.dataset_path", "training.mixture", "model.hf_assets_path"},
          [&] { check_vocabulary(vocabulary_, model_.spec->name, model_.shape.vocab); });
-}
-
-void FitRules::names() {
-  std::vector<std::string> units;
-  for (const model::UnitSpec& unit : model_.spec->units) units.push_back(unit.name);
-  for (const config::Strings& rule : job_.parallelism.reshard_rules)
-    obey({"parallelism.reshard_rules"},
-         [&] { require_matches(rule[0], units, "parallelism.reshard_rules"); });
-  bool right = true;
-  for (const std::string& pattern : job_.training.freeze)
-    right &= obey({"training.freeze"}, [&] { require_freezes(*model_.spec, pattern); });
-  if (right) obey({"training.freeze"}, [&] { require_trains(*model_.spec, job_.training.freeze); });
-  obey({"checkpoint.exclude_from_loading"}, [&] { LoadChoice::of(job_.checkpoint, *model_.spec); });
 }
 
 /// Groups of ranks that keep parts of the weights divide those that share them.

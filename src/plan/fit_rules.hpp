@@ -33,7 +33,6 @@ class FitRules : public Rules {
   void mesh();
   void faults();
   void model();
-  void names();
   void batch();
   void sequence();
   void microbatch_sizes();

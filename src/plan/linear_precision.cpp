@@ -141,6 +141,16 @@ bool LinearPrecision::rounds(std::string_view module) const {
          });
 }
 
+std::vector<std::string> LinearPrecision::unknown_layers(const model::ModelSpec& model) const {
+  std::vector<std::string> unknown;
+  for (const std::string& part : kept)
+    if (std::ranges::none_of(model.params, [&](const model::ParamSpec& param) {
+          return is_matrix(param) && module_of(param).find(part) != std::string::npos;
+        }))
+      unknown.push_back(part);
+  return unknown;
+}
+
 bool LinearPrecision::wants_8bit_products(DType type) const {
   return !emulated && has_8bit_products(recipe, type);
 }

@@ -75,6 +75,8 @@ struct LinearPrecision {
   }
   /// Does no name in `kept` keep this module as it is?
   bool rounds(std::string_view module) const;
+  /// Names in `kept` that are in no module of the model's linear layers.
+  std::vector<std::string> unknown_layers(const model::ModelSpec& model) const;
   /// Are GPUs to multiply in 8 bits, where layers compute in `type`?
   bool wants_8bit_products(DType type) const;
   /// What GPUs emulate where layers compute in `type`: "mxfp8 floor", "experts in float8 rowwise".

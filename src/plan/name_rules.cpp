@@ -1,0 +1,76 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "name_rules.hpp"
+
+#include <string>
+#include <vector>
+
+#include "rules.hpp"
+#include "sections.hpp"
+#include "tessera/base/name_pattern.hpp"
+#include "tessera/plan/linear_precision.hpp"
+#include "tessera/plan/model_fit.hpp"
+
+namespace tessera::plan {
+namespace {
+
+class NameRules : Rules {
+ public:
+  NameRules(config::Reading& reading, const model::ModelSpec& model)
+      : Rules(reading), model_(model) {}
+
+  void all() {
+    units();
+    parameters();
+    layers();
+    tokens();
+  }
+
+ private:
+  void units() {
+    std::vector<std::string> names;
+    for (const model::UnitSpec& unit : model_.units) names.push_back(unit.name);
+    for (const config::Strings& rule : job_.parallelism.reshard_rules)
+      obey({"parallelism.reshard_rules"},
+           [&] { require_matches(rule[0], names, "parallelism.reshard_rules"); });
+  }
+
+  void parameters() {
+    bool right = true;
+    for (const std::string& pattern : job_.training.freeze)
+      right &= obey({"training.freeze"}, [&] { require_freezes(model_, pattern); });
+    if (right) obey({"training.freeze"}, [&] { require_trains(model_, job_.training.freeze); });
+    obey({"checkpoint.exclude_from_loading"}, [&] { LoadChoice::of(job_.checkpoint, model_); });
+  }
+
+  /// A warning: TorchTitan's files name layers of other models.
+  void layers() {
+    const LinearPrecision precision = linear_precision(job_);
+    if (!precision.rounds()) return;
+    const char* filter =
+        precision.is_mx() ? "quantize.linear.mx.filter_fqns" : "quantize.linear.float8.filter_fqns";
+    if (!reading_.understood({filter, "model.converters"})) return;
+    for (const std::string& part : precision.unknown_layers(model_))
+      reading_.resolved.warnings.push_back(
+          fmt::format("{} ({}): no linear layer of {} has \"{}\" in its name", filter, at(filter),
+                      model_.name, part));
+  }
+
+  void tokens() {
+    const auto& end = job_.training.document_end_id;
+    const std::int64_t vocabulary = model_.dimensions.vocab;
+    if (end && *end >= vocabulary)
+      wrong({"training.document_end_id"},
+            "document_end_id {} is no token of {}, which has the ids 0 to {}", *end, model_.name,
+            vocabulary - 1);
+  }
+
+  const model::ModelSpec& model_;
+};
+
+}  // namespace
+
+void check_names(config::Reading& job, const model::ModelSpec& model) {
+  NameRules(job, model).all();
+}
+
+}  // namespace tessera::plan
