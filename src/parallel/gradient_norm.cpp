@@ -28,11 +28,12 @@ std::string find_nonfinite(const Params& params, comm::Communicator& control) {
   return "the sum of squares alone: it overflows";
 }
 
-/// Those that count and are not empty.
-std::vector<at::Tensor> gradients_of(const Params& params) {
+/// Those that are not empty, and of which this rank's copy counts or does not.
+std::vector<at::Tensor> gradients_of(const Params& params, bool counted) {
   std::vector<at::Tensor> gradients;
   for (const ShardedParam* param : params)
-    if (param->place.counted() && param->gradient.numel() > 0) gradients.push_back(param->gradient);
+    if (param->place.counted() == counted && param->gradient.numel() > 0)
+      gradients.push_back(param->gradient);
   return gradients;
 }
 
@@ -42,15 +43,19 @@ SquaredGradients::SquaredGradients(Params trained, bool exact)
     : trained_(std::move(trained)), exact_(exact) {
   const at::NoGradGuard no_grad;
   std::vector<at::Tensor> sums;
-  const std::vector<at::Tensor> gradients = gradients_of(trained_);
   const auto square = exact ? &kernels::exact_squares : &kernels::block_squares;
-  kernels::for_lines(std::span(gradients), &kernels::follows,
-                     [&](std::span<const at::Tensor> line) {
-                       std::int64_t elements = 0;
-                       for (const at::Tensor& each : line) elements += each.numel();
-                       sums.push_back(square(kernels::line_from(line.front(), elements)));
-                       sizes_.push_back(sums.back().numel());
-                     });
+  const auto append = [&](const std::vector<at::Tensor>& gradients) {
+    kernels::for_lines(std::span(gradients), &kernels::follows,
+                       [&](std::span<const at::Tensor> line) {
+                         std::int64_t elements = 0;
+                         for (const at::Tensor& each : line) elements += each.numel();
+                         sums.push_back(square(kernels::line_from(line.front(), elements)));
+                         sizes_.push_back(sums.back().numel());
+                       });
+  };
+  append(gradients_of(trained_, true));
+  counted_ = sizes_.size();
+  append(gradients_of(trained_, false));
   if (!sums.empty()) sums_ = kernels::HostCopy(at::cat(sums));
 }
 
@@ -58,10 +63,10 @@ double SquaredGradients::fast_sum(comm::Communicator& control) const {
   double sum = 0;
   const at::Tensor& blocks = sums_.wait();
   const double* block = blocks.defined() ? blocks.const_data_ptr<double>() : nullptr;
-  for (const std::int64_t size : sizes_) {
+  for (std::size_t line = 0; line < sizes_.size(); ++line) {
     double of_line = 0;
-    for (std::int64_t i = 0; i < size; ++i) of_line += *block++;
-    sum += of_line;
+    for (std::int64_t i = 0; i < sizes_[line]; ++i) of_line += *block++;
+    sum += line < counted_ ? of_line : 0 * of_line;  // NaN if it is not finite
   }
   return comm::all_reduce_scalar(control, sum);
 }
@@ -73,7 +78,10 @@ double SquaredGradients::exact_sum(comm::Communicator& control) const {
   for (std::size_t i = 0; i < sizes_.size(); ++i) {
     kernels::ExactSum of_line;
     of_line.set_words(Words(all.const_data_ptr<std::int64_t>() + i * Words::extent, Words::extent));
-    sum.merge(of_line);
+    if (i < counted_)
+      sum.merge(of_line);
+    else if (of_line.nonfinite_count() > 0)
+      sum.add(std::numeric_limits<double>::quiet_NaN());
   }
   std::array<std::int64_t, Words::extent> words;
   std::ranges::copy(sum.words(), words.begin());

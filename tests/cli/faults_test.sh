@@ -23,6 +23,13 @@ check "its batch is kept" "$(ls "$work/skip/faults/step-00000003")" "batch.safet
 fault.json"
 check "the batch can be replayed" "$(run replay --training.dataset_path "$work/skip/faults/step-00000003/batch.safetensors" --training.steps 1)" 0
 check "no other step is" "$(steps skip)" "1 2 3 4 5 6 7 8 "
+# A replica's own sums of squares are not in the norm.
+replicas="--parallelism.data_parallel_replicate_degree 2 --parallelism.pipeline_parallel_degree 1"
+for how in deterministic no_deterministic; do
+  # shellcheck disable=SC2086
+  check "a replica's damaged gradient is noticed ($how)" "$(run "$how" $inject 3:nan:3 --debug.$how $replicas)" 0
+  check "in its step" "$(says "$how" 'step 3 skipped: .*not finite.*[(]rank 3[)]')" 1
+done
 check "stop ends with 6" "$(run stop $inject 5:nan:2 --optimizer.on_nonfinite stop)" 6
 check "in one message that names step and rank" "$(says stop '^tessera: step 5: .*[(]rank 2[)]')" 1
 check "the same command without the fault goes on" "$(run stop)" 0

@@ -38,8 +38,11 @@ class SquaredGradients {
 
   Params trained_;
   bool exact_;
-  std::vector<std::int64_t>
-      sizes_;  ///< parts of `sums_`, each of gradients that lie one after the other
+  /// Parts of `sums_`, each of gradients that lie one after the other.
+  std::vector<std::int64_t> sizes_;
+  /// The first of them count. The others are of copies that a replica or tensor-parallel rank
+  /// counts, and are looked at for what is not finite: a rank's memory may be damaged.
+  std::size_t counted_ = 0;
   kernels::HostCopy sums_;
 };
 
