@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 # LibTorch without its own TorchConfig.cmake, which probes for a GPU and links everything. Defines the target tessera::torch:
 # torch_cpu and c10, and with the component CUDA also torch_cuda and c10_cuda. Looked for in TESSERA_LIBTORCH (the folder that
-# holds include/ and lib/, or the virtual environment around it), CMAKE_PREFIX_PATH and where ./bootstrap puts it.
+# holds include/ and lib/, or the virtual environment around it), and nowhere else if that is set; in CMAKE_PREFIX_PATH (the
+# variable of CMake or of the environment), and where ./bootstrap puts it.
 set(_cache "$ENV{TESSERA_CACHE}")
 if(NOT _cache)
   set(_cache "$ENV{XDG_CACHE_HOME}")
@@ -10,16 +11,37 @@ if(NOT _cache)
   endif()
   string(APPEND _cache "/tessera")
 endif()
-set(_named ${TESSERA_LIBTORCH} $ENV{TESSERA_LIBTORCH})
+set(_named "${TESSERA_LIBTORCH}")
+if(NOT _named)
+  set(_named "$ENV{TESSERA_LIBTORCH}")
+endif()
+# What another name found before is not what this name means.
+if(_named AND NOT _named STREQUAL "${TesseraTorch_NAMED}")
+  unset(TesseraTorch_ROOT_INCLUDE CACHE)
+  foreach(_lib torch_cpu c10 torch_cuda c10_cuda)
+    unset(TesseraTorch_${_lib} CACHE)
+  endforeach()
+endif()
+set(_prefixes ${_named})
+if(NOT _named)
+  string(REPLACE ":" ";" _prefixes "$ENV{CMAKE_PREFIX_PATH}")
+  list(PREPEND _prefixes ${CMAKE_PREFIX_PATH})
+endif()
 set(_around "")
-foreach(_prefix IN LISTS _named CMAKE_PREFIX_PATH)
+foreach(_prefix IN LISTS _prefixes)
   file(GLOB _found "${_prefix}/lib/python3*/site-packages/torch")
   list(APPEND _around ${_found})
 endforeach()
-file(GLOB _cached "${_cache}/libtorch-2.*/lib/python3*/site-packages/torch")
-list(SORT _cached ORDER DESCENDING)
-find_path(TesseraTorch_ROOT_INCLUDE torch/csrc/api/include/torch/torch.h
-  HINTS ${_named} ${_around} ${CMAKE_PREFIX_PATH} ${_cached} PATH_SUFFIXES include torch/include)
+if(_named)
+  find_path(TesseraTorch_ROOT_INCLUDE torch/csrc/api/include/torch/torch.h
+    PATHS ${_prefixes} ${_around} PATH_SUFFIXES include torch/include NO_DEFAULT_PATH)
+else()
+  file(GLOB _cached "${_cache}/libtorch-2.*/lib/python3*/site-packages/torch")
+  list(SORT _cached ORDER DESCENDING)
+  find_path(TesseraTorch_ROOT_INCLUDE torch/csrc/api/include/torch/torch.h
+    HINTS ${_around} ${_prefixes} ${_cached} PATH_SUFFIXES include torch/include)
+endif()
+set(TesseraTorch_NAMED "${_named}" CACHE INTERNAL "")
 if(TesseraTorch_ROOT_INCLUDE)
   get_filename_component(TesseraTorch_ROOT "${TesseraTorch_ROOT_INCLUDE}" DIRECTORY)
 endif()
@@ -44,10 +66,14 @@ endforeach()
 if("CUDA" IN_LIST TesseraTorch_FIND_COMPONENTS AND TesseraTorch_torch_cuda AND TesseraTorch_c10_cuda)
   set(TesseraTorch_CUDA_FOUND TRUE)
 endif()
+set(_failure "set TESSERA_LIBTORCH or CMAKE_PREFIX_PATH to LibTorch's folder, or let ./bootstrap install it")
+if(_named AND NOT TesseraTorch_ROOT_INCLUDE)
+  set(_failure "TESSERA_LIBTORCH=${_named} has no LibTorch: name the folder with its include/ and lib/")
+endif()
 include(FindPackageHandleStandardArgs)
 find_package_handle_standard_args(TesseraTorch
-  REQUIRED_VARS ${_required} TesseraTorch_ROOT_INCLUDE VERSION_VAR TesseraTorch_VERSION HANDLE_COMPONENTS
-  REASON_FAILURE_MESSAGE "set TESSERA_LIBTORCH or CMAKE_PREFIX_PATH to LibTorch's folder, or let ./bootstrap install it")
+  REQUIRED_VARS ${_required} TesseraTorch_ROOT_INCLUDE VERSION_VAR TesseraTorch_VERSION HANDLE_VERSION_RANGE HANDLE_COMPONENTS
+  REASON_FAILURE_MESSAGE "${_failure}")
 if(TesseraTorch_FOUND AND NOT TARGET tessera::torch)
   add_library(tessera::torch INTERFACE IMPORTED)
   target_include_directories(tessera::torch SYSTEM INTERFACE

@@ -35,6 +35,7 @@ add_library(tessera_headers INTERFACE)
 target_include_directories(tessera_headers INTERFACE
   $<BUILD_INTERFACE:${PROJECT_SOURCE_DIR}/include> $<BUILD_INTERFACE:${PROJECT_BINARY_DIR}/include>
   $<INSTALL_INTERFACE:${CMAKE_INSTALL_INCLUDEDIR}>)
+target_compile_features(tessera_headers INTERFACE cxx_std_20)
 set_property(GLOBAL PROPERTY TESSERA_COMPONENTS "")
 
 # One precompiled header serves every file that uses tensors.

@@ -1,6 +1,18 @@
 # SPDX-License-Identifier: Apache-2.0
 # `cmake --install` makes a prefix that works from there, wherever it is moved to: programs and libraries find each other by
 # RUNPATH, find_package(tessera), tessera.pc and the modulefile by their own place.
+foreach(_place BINDIR:bin LIBEXECDIR:libexec DATADIR:share MANDIR:share/man)
+  string(REPLACE ":" ";" _place "${_place}")
+  list(GET _place 0 _name)
+  list(GET _place 1 _wanted)
+  if(NOT CMAKE_INSTALL_${_name} STREQUAL _wanted)
+    message(FATAL_ERROR "CMAKE_INSTALL_${_name} is '${CMAKE_INSTALL_${_name}}', and must be '${_wanted}': "
+      "the programs find each other and their files by their places in the prefix")
+  endif()
+endforeach()
+if(IS_ABSOLUTE "${CMAKE_INSTALL_LIBDIR}" OR CMAKE_INSTALL_LIBDIR MATCHES "[.][.]")
+  message(FATAL_ERROR "CMAKE_INSTALL_LIBDIR is '${CMAKE_INSTALL_LIBDIR}', and must be a folder in the prefix")
+endif()
 include(CMakePackageConfigHelpers)
 get_property(_components GLOBAL PROPERTY TESSERA_COMPONENTS)
 set(_package_dir ${CMAKE_INSTALL_LIBDIR}/cmake/tessera)
@@ -25,6 +37,10 @@ install(TARGETS tessera_tensors DESTINATION ${CMAKE_INSTALL_LIBEXECDIR}/tessera)
 # --- For those who build against it -----------------------------------------------------------------------------------
 set(TESSERA_INSTALLED_COMPONENTS ${_components})
 set(TESSERA_INSTALLED_TORCH_COMPONENTS ${_torch_components})
+# Libraries are linked with this LibTorch; another minor version has other symbols.
+string(REGEX MATCH "^([0-9]+)\\.([0-9]+)" TESSERA_TORCH_VERSIONS "${TesseraTorch_VERSION}")
+math(EXPR _next "${CMAKE_MATCH_2} + 1")
+set(TESSERA_TORCH_VERSIONS "${TESSERA_TORCH_VERSIONS}...<${CMAKE_MATCH_1}.${_next}")
 configure_package_config_file(${PROJECT_SOURCE_DIR}/cmake/tesseraConfig.cmake.in ${PROJECT_BINARY_DIR}/tesseraConfig.cmake
   INSTALL_DESTINATION ${_package_dir} NO_SET_AND_CHECK_MACRO)
 write_basic_package_version_file(${PROJECT_BINARY_DIR}/tesseraConfigVersion.cmake COMPATIBILITY SameMinorVersion)
@@ -47,6 +63,8 @@ install(FILES share/bash-completion/completions/tessera DESTINATION ${CMAKE_INST
 install(FILES share/zsh/site-functions/_tessera DESTINATION ${CMAKE_INSTALL_DATADIR}/zsh/site-functions)
 install(DIRECTORY share/doc/tessera/ DESTINATION ${CMAKE_INSTALL_DOCDIR})
 install(FILES README.md INSTALL.md CHANGELOG.md CONTRIBUTING.md TESTING.md LICENSE CITATION.cff DESTINATION ${CMAKE_INSTALL_DOCDIR})
+install(CODE "set(FOLDER \"\$ENV{DESTDIR}\${CMAKE_INSTALL_PREFIX}/${CMAKE_INSTALL_DOCDIR}\")
+include(\"${PROJECT_SOURCE_DIR}/cmake/InstallDocuments.cmake\")")
 configure_file(share/man/man1/tessera.1.in ${PROJECT_BINARY_DIR}/share/man/man1/tessera.1 @ONLY)
 install(FILES ${PROJECT_BINARY_DIR}/share/man/man1/tessera.1 DESTINATION ${CMAKE_INSTALL_MANDIR}/man1)
 if(TARGET tessera_config)

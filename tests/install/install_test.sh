@@ -25,6 +25,13 @@ soname=$(readelf -d "$prefix/$libdir/libtessera_base.so" | sed -n 's/.*SONAME.*\
 bad=$(grep -rlF -e "$build" -e "$work" "$prefix" --include='*.cmake' --include='*.pc' --include='*.sbatch' --include='*.toml' || true)
 [ -z "$bad" ] || fail "paths of this machine in $bad"
 
+# Documents link to what is installed.
+while IFS=: read -r document link; do
+  target=${link#'('}; target=${target%%'#'*}
+  case $target in http* | '') continue ;; esac
+  [ -e "$(dirname "$document")/$target" ] || fail "$document links to $target, which is not there"
+done < <(grep -roE '\]\([^) ]+' --include='*.md' "$prefix/share/doc" | sed 's/:\](/:(/')
+
 # A program of somebody else, by find_package ...
 export TESSERA_LIBTORCH; TESSERA_LIBTORCH=$(sed -n 's/^TesseraTorch_ROOT_INCLUDE:PATH=\(.*\)\/include$/\1/p' "$build/CMakeCache.txt")
 cmake -S "$here/consumer" -B "$work/consumer" -G Ninja -DCMAKE_PREFIX_PATH="$prefix" >"$work/log" 2>&1 &&
@@ -33,6 +40,15 @@ cmake -S "$here/consumer" -B "$work/consumer" -G Ninja -DCMAKE_PREFIX_PATH="$pre
 if cmake -S "$here/consumer" -B "$work/none" -G Ninja -DCMAKE_PREFIX_PATH="$prefix" -DCOMPONENT=nosuchcomponent >"$work/log" 2>&1; then
   fail "find_package accepts the component nosuchcomponent"
 fi
+grep -q 'no component nosuchcomponent' "$work/log" || fail "find_package does not name the missing component"
+# A LibTorch that is named is not replaced by another; what is optional may lack it.
+optional() {
+  cmake -S "$here/consumer" -B "$work/optional" -DCMAKE_PREFIX_PATH="$prefix" "$@" >"$work/log" 2>&1
+}
+if TESSERA_LIBTORCH=/nonexistent optional -DCOMPONENT=model; then fail "TESSERA_LIBTORCH=/nonexistent finds a LibTorch"; fi
+grep -q 'TESSERA_LIBTORCH=/nonexistent' "$work/log" || fail "the LibTorch that is missing is not named"
+TESSERA_LIBTORCH=/nonexistent optional -DCOMPONENT=base -DOPTIONAL=model || { tail "$work/log" >&2; fail "an optional component is required"; }
+grep -q 'model: not found' "$work/log" || fail "a component without its LibTorch counts as found"
 # ... and by pkg-config.
 export PKG_CONFIG_PATH=$prefix/$libdir/pkgconfig
 # shellcheck disable=SC2046
