@@ -9,6 +9,7 @@
 #include "load/cover.hpp"
 #include "tessera/base/box.hpp"
 #include "tessera/base/crc32c.hpp"
+#include "tessera/base/error.hpp"
 #include "tessera/checkpoint/inspect.hpp"
 
 namespace tessera::checkpoint {
@@ -23,6 +24,7 @@ class Verification {
   Verification(const fs::path& folder, bool deep) : folder_(folder), deep_(deep) {}
 
   std::vector<Finding> run(int part, int parts) {
+    TESSERA_EXPECT(0 <= part && part < parts, "part {} of {}", part, parts);
     guarded(folder_ / kManifestName, [&] { manifest_ = read_manifest(folder_).manifest; });
     if (!findings_.empty()) return findings_;
     covers_.resize(manifest_.tensors.size());

@@ -29,6 +29,8 @@ std::size_t ascii_prefix(std::string_view text) {
   return i;
 }
 
+bool is_surrogate(char32_t code) { return code >= 0xD800 && code < 0xE000; }
+
 }  // namespace
 
 CodePoint first_code_point(std::string_view text) noexcept {
@@ -43,9 +45,8 @@ CodePoint first_code_point(std::string_view text) noexcept {
     code = code << 6 | (byte_at(text, i) & 0x3F);
   }
   constexpr char32_t kSmallest[] = {0, 0, 0x80, 0x800, 0x10000};
-  const bool surrogate = code >= 0xD800 && code < 0xE000;
-  return code < kSmallest[bytes] || code > 0x10FFFF || surrogate ? CodePoint{}
-                                                                 : CodePoint{code, bytes};
+  return code < kSmallest[bytes] || code > 0x10FFFF || is_surrogate(code) ? CodePoint{}
+                                                                          : CodePoint{code, bytes};
 }
 
 CodePoint last_code_point(std::string_view text) noexcept {
@@ -84,6 +85,7 @@ std::string with_whole_characters(std::string_view text) {
 void append_utf8(std::string& out, char32_t code) {
   const auto push = [&out](char32_t byte) { out.push_back(static_cast<char>(byte)); };
   const auto tail = [&](int shift) { push(0x80 | (code >> shift & 0x3F)); };
+  if (code > 0x10FFFF || is_surrogate(code)) code = 0xFFFD;
   if (code < 0x80) {
     push(code);
   } else if (code < 0x800) {

@@ -28,7 +28,10 @@ std::string processor_name() {
 
 void initialise_mpi(int* argc, char*** argv) {
   yield_when_oversubscribed();
-  int provided = MPI_THREAD_SINGLE;
+  int begun = 0, provided = MPI_THREAD_SINGLE;
+  MPI_Initialized(&begun);
+  require(begun == 0, ExitCode::environment,
+          "MPI was started before; a process makes one comm::World, which starts and ends MPI");
   const int code = MPI_Init_thread(argc, argv, MPI_THREAD_MULTIPLE, &provided);
   require(code == MPI_SUCCESS, ExitCode::environment,
           "MPI could not start (MPI_Init_thread gave {}); try `mpirun -n 1 true`", code);

@@ -10,6 +10,7 @@ namespace {
 using Parts = std::vector<MixtureSource::Part>;
 
 std::optional<std::int64_t> limit_of(const Parts& parts) {
+  TESSERA_EXPECT(!parts.empty(), "a mixture of nothing");
   std::int64_t sum = 0;
   for (const auto& part : parts) {
     const auto limit = part.source->sample_limit();

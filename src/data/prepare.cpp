@@ -129,6 +129,7 @@ TokenFileInfo write_tokens(const TextCorpus& corpus, const Tokenizer& tokenizer,
           "there is no text in {}; name files with text", corpus.name());
   TokenFileWriter writer(output, info);
   Preparation(corpus, tokenizer, options).run(writer, progress);
+  require(writer.token_count() > 0, ExitCode::data, "no document of {} has a token", corpus.name());
   return writer.finish();
 }
 

@@ -42,7 +42,7 @@ void check(bool fine, const std::filesystem::path& path, fmt::format_string<Args
 bool has_sane_counts(const TokenFileHeader& h) {
   constexpr std::uint64_t kMost = std::uint64_t{1} << 56;
   return (h.token_bytes == 2 || h.token_bytes == 4) && h.token_count < kMost &&
-         h.document_count <= h.token_count && h.vocab_size >= 1 &&
+         h.document_count < kMost && h.vocab_size >= 1 &&
          h.vocab_size <= std::numeric_limits<std::int32_t>::max() &&
          h.token_bytes == token_bytes_for(static_cast<std::int64_t>(h.vocab_size));
 }

@@ -78,6 +78,8 @@ void TokenFileWriter::append_document(std::span<const std::int32_t> ids) {
   p.write(bytes_of(std::span<const std::uint16_t>(p.narrow)));
 }
 
+std::int64_t TokenFileWriter::token_count() const { return parts_->info.token_count; }
+
 TokenFileInfo TokenFileWriter::finish() {
   Parts& p = *parts_;
   p.starts.push_back(static_cast<std::uint64_t>(p.info.token_count));

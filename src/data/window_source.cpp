@@ -15,10 +15,23 @@ std::int64_t windows_in(std::int64_t tokens, std::int64_t seq_len) {
   return std::max<std::int64_t>(0, (tokens - 1) / seq_len);
 }
 
+/// Positions of a sequence, and as many ids of each kind that is wanted.
+void expect_inside(Range positions, std::int64_t seq_len, std::span<std::int32_t> inputs,
+                   std::span<std::int32_t> labels) {
+  const auto fits = [&](std::span<std::int32_t> ids) {
+    return ids.empty() || std::ssize(ids) == positions.size;
+  };
+  TESSERA_EXPECT(positions.begin >= 0 && positions.size >= 0 && positions.end() <= seq_len &&
+                     fits(inputs) && fits(labels),
+                 "positions {} to {} of a sequence of {}", positions.begin, positions.end(),
+                 seq_len);
+}
+
 }  // namespace
 
 void SampleSource::read_part(std::int64_t sample, Range positions, std::span<std::int32_t> inputs,
                              std::span<std::int32_t> labels) const {
+  expect_inside(positions, seq_len(), inputs, labels);
   std::vector<std::int32_t> all_inputs(static_cast<std::size_t>(seq_len())),
       all_labels(all_inputs.size());
   read(sample, all_inputs, all_labels);
@@ -30,6 +43,8 @@ void SampleSource::read_part(std::int64_t sample, Range positions, std::span<std
 }
 
 HeldOut hold_out(const std::vector<TokenFile>& files, std::int64_t seq_len, double share) {
+  TESSERA_EXPECT(!files.empty() && seq_len >= 1, "{} files, and sequences of {} tokens",
+                 files.size(), seq_len);
   HeldOut parts;
   std::int64_t before = 0, held_before = 0;
   for (const TokenFile& file : files) {
@@ -103,6 +118,7 @@ void WindowSource::read(std::int64_t sample, std::span<std::int32_t> inputs,
 
 void WindowSource::read_part(std::int64_t sample, Range positions, std::span<std::int32_t> inputs,
                              std::span<std::int32_t> labels) const {
+  expect_inside(positions, seq_len_, inputs, labels);
   const Place at = place(sample);
   at.file.read(at.first_token + positions.begin, inputs);
   at.file.read(at.first_token + positions.begin + 1, labels);

@@ -32,6 +32,16 @@ bool continues(const ParamState& before, const ParamState& next) {
          follows(before.compute_copy, next.compute_copy);
 }
 
+void expect_one_shape(const ParamState& state) {
+  const auto fits = [&](const at::Tensor& of) {
+    return of.is_contiguous() && of.sizes() == state.param.sizes();
+  };
+  TESSERA_EXPECT(fits(state.param) && fits(state.grad) && fits(state.exp_avg) &&
+                     fits(state.exp_avg_sq) &&
+                     (!state.compute_copy.defined() || fits(state.compute_copy)),
+                 "the tensors of {} are not contiguous, or not of one shape", state.fqn);
+}
+
 }  // namespace
 
 AdamW::AdamW(const AdamWOptions& options) : options_(options) {
@@ -43,6 +53,8 @@ AdamW::AdamW(const AdamWOptions& options) : options_(options) {
 
 void AdamW::step(std::span<const ParamState> params, double lr, std::int64_t t,
                  double clip_coefficient) const {
+  TESSERA_EXPECT(t >= 1, "updates are counted from 1, not from {}", t);
+  for (const ParamState& state : params) expect_one_shape(state);
   const auto count = static_cast<double>(t);
   kernels::AdamWScalars scalars{.beta1 = options_.beta1,
                                 .beta2 = options_.beta2,

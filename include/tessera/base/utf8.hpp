@@ -23,6 +23,7 @@ std::size_t valid_utf8_prefix(std::string_view text) noexcept;
 /// `text` with U+FFFD in place of what is not a character. The beginning of a character is replaced
 /// as a whole.
 std::string with_whole_characters(std::string_view text);
+/// Appends U+FFFD for a code that is no character.
 void append_utf8(std::string& out, char32_t code);
 /// Unicode property White_Space: what \s matches in Hugging Face's patterns.
 bool is_white_space(char32_t code) noexcept;

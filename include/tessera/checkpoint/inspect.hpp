@@ -49,7 +49,8 @@ struct Finding {
 /// Checks a step folder. Always: manifest (which must be of the step that the folder is named
 /// after), presence and size of each file, box tables and checksum tables. With `deep` every byte
 /// of every file. `part` of `parts` checks only its share of the files, so that ranks can divide
-/// the work. An empty answer means that the checkpoint is valid. Never hands a file to libhdf5.
+/// the work, and 0 <= part < parts. An empty answer means that nothing is wrong with this part.
+/// Never hands a file to libhdf5.
 std::vector<Finding> verify(const std::filesystem::path& step_folder, bool deep, int part = 0,
                             int parts = 1);
 

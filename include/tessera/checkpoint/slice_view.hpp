@@ -10,8 +10,8 @@ namespace tessera::checkpoint {
 /// `slice.name` is the dataset's path: "model/<fqn>", "optimizer/exp_avg/<fqn>". An extent of 0 is
 /// an empty box. On save, `replicas` ranks hold this same box, and this rank is number `replica` of
 /// them: each of them writes a part of the rows (of a small box: one of them writes it), so that
-/// bytes balance without any exchange. On load, `slice.dtype` is the type wanted; floating-point
-/// types convert into each other.
+/// bytes balance without any exchange. On load, `slice.dtype` is the type wanted; f64, f32,
+/// f16 and bf16 convert into each other.
 struct SliceView {
   TensorSlice slice;
   void* data = nullptr;

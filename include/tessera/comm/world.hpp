@@ -19,7 +19,8 @@ namespace tessera::comm {
 enum class Backend : std::uint8_t { mpi, strict, nccl };
 
 /// MPI_COMM_WORLD's duplicate and what is known about the machine. Initialises MPI with
-/// MPI_THREAD_MULTIPLE (less is refused with a message) and finalises it in the destructor.
+/// MPI_THREAD_MULTIPLE (less is refused with a message) and finalises it in the destructor. A
+/// process makes one, and does not call MPI_Init itself: Error(environment).
 class World {
  public:
   /// Before MPI_Init it sets OMPI_MCA_mpi_yield_when_idle=1 when this node has more ranks than

@@ -69,8 +69,10 @@ class TokenFileWriter {
   TokenFileWriter(std::filesystem::path path, const TokenFileInfo& info);
   TokenFileWriter(TokenFileWriter&&) noexcept;
   ~TokenFileWriter();
-  /// Appends one document; ids must be below vocab_size.
+  /// Appends one document; ids must be below vocab_size. It may have none.
   void append_document(std::span<const std::int32_t> ids);
+  /// Of the documents so far.
+  std::int64_t token_count() const;
   TokenFileInfo finish();
 
  private:

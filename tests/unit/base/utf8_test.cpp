@@ -7,6 +7,14 @@
 namespace tessera {
 namespace {
 
+TEST(Utf8, CodesThatAreNoCharactersAreReplaced) {
+  for (const char32_t code : {0xD800u, 0xDFFFu, 0x110000u}) {
+    std::string text;
+    append_utf8(text, code);
+    EXPECT_EQ(text, "\xEF\xBF\xBD");
+  }
+}
+
 /// As Rust's from_utf8_lossy, which Hugging Face's tokenizers use, for beginnings of characters.
 TEST(Utf8, ReplacesWhatIsNoCharacter) {
   EXPECT_EQ(with_whole_characters(""), "");

@@ -24,6 +24,7 @@ TEST_F(Checkpoint, ComesBackBitForBit) {
   EXPECT_THAT(names(), testing::ElementsAre("LATEST", "step-00001000"));
   EXPECT_EQ(content_of(folder_ / "LATEST"), "step-00001000\n");
   EXPECT_EQ(describe(verify(saved.folder, true)), "");
+  EXPECT_THROW(verify(saved.folder, true, 5, 2), ContractViolation);
 
   const auto opened = open_newest(*control_, folder_.path(), log_);
   ASSERT_TRUE(opened);

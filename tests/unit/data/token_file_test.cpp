@@ -14,6 +14,7 @@
 #include "support/temporary_folder.hpp"
 #include "tessera/data/document_lengths.hpp"
 #include "tessera/data/prepare.hpp"
+#include "tessera/data/window_source.hpp"
 
 namespace tessera::data {
 namespace {
@@ -57,6 +58,8 @@ TEST(TokenFile, ReadsWhatWasWritten) {
     EXPECT_EQ(file.document_of(3), 2);
     EXPECT_EQ(file.document_of(5), 3);
     file.verify();
+    write_file(folder / "x", {{}, {last}, {}, {}}, vocab_size);
+    EXPECT_EQ(TokenFile::open(folder / "x").document(1), (Range{0, 1}));
   }
 }
 
@@ -84,6 +87,18 @@ TEST(TokenFile, TellsHowLongItsDocumentsAre) {
     EXPECT_EQ(std::pair(classes[i].documents, classes[i].tokens), counts);
     ++i;
   }
+}
+
+TEST(WindowSource, ReadsPositionsOfTheSequenceAlone) {
+  const TemporaryFolder folder;
+  write_file(folder / "x", {Ids(100, 1)}, 10);
+  const TokenFile file = TokenFile::open(folder / "x");
+  const WindowSource source({{file, {0, 100}}}, 32, 1);
+  Ids ids(8);
+  source.read_part(0, {24, 8}, ids, {});
+  EXPECT_THROW(source.read_part(0, {30, 8}, ids, {}), ContractViolation);
+  EXPECT_THROW(source.read_part(0, {0, 4}, ids, {}), ContractViolation);
+  EXPECT_THROW(hold_out({}, 32, 0.5), ContractViolation);
 }
 
 TEST(TokenFile, NothingIsLeftOfAnUnfinishedOne) {

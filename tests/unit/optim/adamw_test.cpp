@@ -118,6 +118,22 @@ TEST(AdamW, ScalesTheRateAndSkipsEmptyShards) {
   EXPECT_TRUE(at::equal(states[0].param, at::ones({4})));
 }
 
+TEST(AdamW, RefusesTensorsOfAnotherShape) {
+  AdamW adamw{AdamWOptions{}};
+  std::vector<ParamState> states{state_of("w", at::ones({4, 2}), 0.1)};
+  states[0].grad.fill_(1.0);
+  EXPECT_THROW(adamw.step(states, 1e-2, 0), ContractViolation);
+  const std::vector<ParamState> right = states;
+  states[0].grad = at::ones({2, 4}).t();
+  EXPECT_THROW(adamw.step(states, 1e-2, 1), ContractViolation);
+  states[0].grad = at::ones({8});
+  EXPECT_THROW(adamw.step(states, 1e-2, 1), ContractViolation);
+  states = right;
+  states[0].param = at::ones({4, 4}).narrow(1, 0, 2);
+  EXPECT_THROW(adamw.step(states, 1e-2, 1), ContractViolation);
+  EXPECT_TRUE(at::equal(right[0].param, at::ones({4, 2})));
+}
+
 TEST(AdamW, RefusesImpossibleOptions) {
   EXPECT_THROW(AdamW({.beta1 = 1.0}), Error);
   EXPECT_THROW(AdamW({.beta2 = -0.1}), Error);
