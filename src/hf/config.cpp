@@ -23,13 +23,25 @@ nlohmann::json parse(const TextSource& source) {
   return parse_json(*text, source);
 }
 
+/// "model_type"; where it is absent, that of the first class in "architectures" that is known.
+std::string model_type_of(const JsonNode& config) {
+  const JsonNode type = config["model_type"], classes = config["architectures"];
+  if (!type.is_null()) return type.string();
+  for (std::size_t i = 0; classes.is_array() && i < classes.size(); ++i) {
+    const auto row =
+        std::ranges::find(config_classes(), classes[i].string(), &ConfigClass::architecture);
+    if (row != config_classes().end()) return std::string(row->model_type);
+  }
+  type.refuse("it is missing, and \"architectures\" names no class that Tessera knows");
+}
+
 }  // namespace
 
 model::DecoderShape read_config(const std::filesystem::path& file) {
   const TextSource source{file, ExitCode::usage};
   const nlohmann::json parsed = parse(source);
   const JsonNode config(parsed, source);
-  const std::string type = config["model_type"].string_or("llama");
+  const std::string type = model_type_of(config);
   const auto row = std::ranges::find(config_classes(), type, &ConfigClass::model_type);
   if (row == config_classes().end()) {
     std::vector<std::string> known;

@@ -23,6 +23,10 @@ DecoderShape read_llama(const JsonNode& config) {
 DecoderShape read_any_qwen3(const JsonNode& config, const Defaults& defaults) {
   refuse_if_set(config, "attention_bias");
   refuse_if_set(config, "use_sliding_window");
+  const JsonNode types = config["layer_types"];
+  for (std::size_t i = 0; types.is_array() && i < types.size(); ++i)
+    if (types[i].string() != "full_attention")
+      types[i].refuse("Tessera's Qwen3 has full attention alone");
   DecoderShape shape = read_common(config, Family::qwen3, defaults);
   shape.qk_norm = true;
   return shape;
@@ -65,6 +69,9 @@ LatentAttention read_latent(const JsonNode& config) {
   latent.nope_dim = positive(config["qk_nope_head_dim"], 128);
   latent.rope_dim = positive(config["qk_rope_head_dim"], 64);
   latent.value_dim = positive(config["v_head_dim"], 128);
+  require(latent.rope_dim % 2 == 0, ExitCode::usage,
+          "{}: qk_rope_head_dim {} must be even (RoPE rotates pairs)", config.where(),
+          latent.rope_dim);
   return latent;
 }
 
@@ -98,7 +105,7 @@ DecoderShape read_deepseek(const JsonNode& config) {
   RoutingRule& rule = shape.mixture->routing;
   rule.score = ScoreFunction::sigmoid;
   rule.normalise = config["norm_topk_prob"].boolean(true);
-  rule.scale = config["routed_scaling_factor"].number(2.5);
+  rule.scale = above_zero(config["routed_scaling_factor"], 2.5);
   read_groups(rule, config);
   shape.mixture->hidden = positive(config["moe_intermediate_size"], 2048);
   shape.mixture->shared = at_least(0, config["n_shared_experts"], 1);
@@ -139,7 +146,7 @@ DecoderShape read_gpt_oss(const JsonNode& config) {
   shape.mixture->hidden = shape.hidden;
   shape.mixture->biased = true;
   shape.mixture->clamped =
-      ClampedGate{config["swiglu_alpha"].number(1.702), config["swiglu_limit"].number(7.0)};
+      ClampedGate{config["swiglu_alpha"].number(1.702), above_zero(config["swiglu_limit"], 7.0)};
   return shape;
 }
 

@@ -15,9 +15,9 @@ namespace {
 
 RopeScaling llama3_scaling(const JsonNode& config) {
   RopeScaling scaling;
-  scaling.factor = config["factor"].number(scaling.factor);
-  scaling.low_freq_factor = config["low_freq_factor"].number(scaling.low_freq_factor);
-  scaling.high_freq_factor = config["high_freq_factor"].number(scaling.high_freq_factor);
+  scaling.factor = above_zero(config["factor"], scaling.factor);
+  scaling.low_freq_factor = above_zero(config["low_freq_factor"], scaling.low_freq_factor);
+  scaling.high_freq_factor = above_zero(config["high_freq_factor"], scaling.high_freq_factor);
   scaling.original_max_position =
       positive(config["original_max_position_embeddings"], scaling.original_max_position);
   return scaling;
@@ -28,9 +28,9 @@ Yarn yarn_scaling(const JsonNode& config, std::int64_t positions) {
   Yarn yarn;
   yarn.original_max_position = positive(config["original_max_position_embeddings"], positions);
   if (config["factor"].is_null()) config["factor"].refuse("YaRN needs it");
-  yarn.factor = config["factor"].number(0);
-  yarn.beta_fast = config["beta_fast"].number(32);
-  yarn.beta_slow = config["beta_slow"].number(1);
+  yarn.factor = above_zero(config["factor"], 1);
+  yarn.beta_fast = above_zero(config["beta_fast"], 32);
+  yarn.beta_slow = above_zero(config["beta_slow"], 1);
   yarn.truncate = config["truncate"].boolean(true);
   yarn.mscale = config["mscale"].number(0);
   yarn.mscale_all_dim = config["mscale_all_dim"].number(0);
@@ -57,8 +57,9 @@ void read_scaling(DecoderShape& shape, const JsonNode& scaling, const JsonNode& 
 void read_rope(DecoderShape& shape, const JsonNode& config, double default_theta) {
   const JsonNode parameters = config["rope_parameters"];  // transformers 5
   read_scaling(shape, parameters.is_null() ? config["rope_scaling"] : parameters, config);
-  shape.rope_theta = config["rope_theta"].number(default_theta);
-  if (!parameters.is_null()) shape.rope_theta = parameters["rope_theta"].number(shape.rope_theta);
+  shape.rope_theta = above_zero(config["rope_theta"], default_theta);
+  if (!parameters.is_null())
+    shape.rope_theta = above_zero(parameters["rope_theta"], shape.rope_theta);
 }
 
 }  // namespace
@@ -68,6 +69,12 @@ std::int64_t at_least(std::int64_t least, const JsonNode& node, std::int64_t oth
   if (value != std::floor(value) || value < static_cast<double>(least) || value >= 0x1p31)
     node.refuse(fmt::format("{} is not a whole number from {}", value, least));
   return static_cast<std::int64_t>(value);
+}
+
+double above_zero(const JsonNode& node, double otherwise) {
+  const double value = node.number(otherwise);
+  if (!(value > 0 && std::isfinite(value))) node.refuse(fmt::format("{} is not above 0", value));
+  return value;
 }
 
 std::int64_t positive(const JsonNode& node, std::int64_t otherwise) {
@@ -84,6 +91,8 @@ DecoderShape read_common(const JsonNode& config, Family family, const Defaults& 
   const auto activation = config["hidden_act"].string_or("silu");
   require(activation == "silu", ExitCode::usage, "{}: hidden_act \"{}\" is not supported; use silu",
           config.where(), activation);
+  for (const char* noise : {"attention_dropout", "router_jitter_noise"})
+    if (config[noise].number(0) != 0) config[noise].refuse("Tessera adds no noise; set it to 0");
   DecoderShape shape;
   shape.family = family;
   shape.dim = positive(config["hidden_size"], d.dim);
@@ -96,7 +105,7 @@ DecoderShape read_common(const JsonNode& config, Family family, const Defaults& 
                d.head_dim > 0 ? d.head_dim : std::max<std::int64_t>(1, shape.dim / shape.heads));
   shape.hidden = positive(config["intermediate_size"], d.hidden);
   shape.vocab = positive(config["vocab_size"], d.vocab);
-  shape.norm_eps = config["rms_norm_eps"].number(d.eps);
+  shape.norm_eps = above_zero(config["rms_norm_eps"], d.eps);
   shape.max_positions = positive(config["max_position_embeddings"], shape.max_positions);
   shape.tied = config["tie_word_embeddings"].boolean(false);
   read_rope(shape, config, d.theta);

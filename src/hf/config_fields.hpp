@@ -12,6 +12,7 @@ namespace tessera::hf {
 /// A whole number, also where it is written as 4096.0.
 std::int64_t at_least(std::int64_t least, const JsonNode& node, std::int64_t otherwise);
 std::int64_t positive(const JsonNode& node, std::int64_t otherwise);
+double above_zero(const JsonNode& node, double otherwise);
 
 /// Refuses a feature that this family lacks here.
 void refuse_if_set(const JsonNode& config, const char* key);

@@ -66,26 +66,56 @@ TEST_F(Config, KeepsThePositionsOfTheModel) {
 }
 
 TEST_F(Config, WhatIsAbsentOrNullTakesTheDefault) {
-  const model::DecoderShape shape =
-      read_config(file(R"({"hidden_size": 64.0, "num_attention_heads": 4, "vocab_size": null})"));
+  const model::DecoderShape shape = read_config(file(
+      R"({"model_type": "llama", "hidden_size": 64.0, "num_attention_heads": 4, "vocab_size": null})"));
   EXPECT_EQ(shape.dim, 64);
   EXPECT_EQ(shape.head_dim, 16);
   EXPECT_EQ(shape.kv_heads, 4);
   EXPECT_EQ(shape.vocab, 32000);
 }
 
+TEST_F(Config, ArchitecturesNameTheModelWhereItsTypeIsAbsent) {
+  EXPECT_EQ(read_config(file(R"({"architectures": ["Mine", "Qwen3ForCausalLM"]})")).family,
+            model::Family::qwen3);
+  EXPECT_THAT(refusal(R"({"hidden_size": 64})"),
+              HasSubstr("config.json, model_type: it is missing"));
+  EXPECT_THAT(refusal(R"({"architectures": ["Mine"]})"), HasSubstr("model_type: it is missing"));
+}
+
+TEST_F(Config, NumbersHaveBounds) {
+  for (const char* key : {"rms_norm_eps", "rope_theta"})
+    for (const char* value : {"0", "-1"})
+      EXPECT_THAT(refusal(fmt::format(R"({{"model_type": "llama", "{}": {}}})", key, value)),
+                  HasSubstr(fmt::format("config.json, {}: {} is not above 0", key, value)));
+  EXPECT_THAT(refusal(R"({"model_type": "deepseek_v3", "qk_rope_head_dim": 7})"),
+              HasSubstr("qk_rope_head_dim 7 must be even"));
+  EXPECT_THAT(refusal(R"({"model_type": "gpt_oss", "swiglu_limit": -1})"),
+              HasSubstr("swiglu_limit: -1 is not above 0"));
+}
+
+TEST_F(Config, WhatTesseraLacksIsRefused) {
+  EXPECT_THAT(refusal(R"({"model_type": "llama", "attention_dropout": 0.1})"),
+              HasSubstr("attention_dropout: Tessera adds no noise"));
+  EXPECT_THAT(refusal(R"({"model_type": "qwen3", "layer_types": ["sliding_attention"]})"),
+              HasSubstr("Qwen3 has full attention alone"));
+}
+
 TEST_F(Config, MistakesAreNamedWithTheirPlace) {
   EXPECT_THAT(refusal("[]"), HasSubstr("config.json: an object is needed here, not array"));
   EXPECT_THAT(refusal("{"), HasSubstr("not valid JSON"));
-  EXPECT_THAT(refusal(R"({"vocab_size": 1, "vocab_size": 2})"), HasSubstr("occurs twice"));
-  EXPECT_THAT(refusal(R"({"hidden_size": "64"})"),
+  EXPECT_THAT(refusal(R"({"model_type": "llama", "vocab_size": 1, "vocab_size": 2})"),
+              HasSubstr("occurs twice"));
+  EXPECT_THAT(refusal(R"({"model_type": "llama", "hidden_size": "64"})"),
               HasSubstr("config.json, hidden_size: a number is needed here, not \"64\""));
-  EXPECT_THAT(refusal(R"({"hidden_size": 0})"), HasSubstr("0 is not a whole number from 1"));
-  EXPECT_THAT(refusal(R"({"hidden_size": 64.5})"), HasSubstr("64.5 is not a whole number"));
-  EXPECT_THAT(refusal(R"({"rope_scaling": {"rope_type": "yarn", "factor": "x"}})"),
-              HasSubstr("rope_scaling.factor: a number"));
+  EXPECT_THAT(refusal(R"({"model_type": "llama", "hidden_size": 0})"),
+              HasSubstr("0 is not a whole number from 1"));
+  EXPECT_THAT(refusal(R"({"model_type": "llama", "hidden_size": 64.5})"),
+              HasSubstr("64.5 is not a whole number"));
+  EXPECT_THAT(
+      refusal(R"({"model_type": "llama", "rope_scaling": {"rope_type": "yarn", "factor": "x"}})"),
+      HasSubstr("rope_scaling.factor: a number"));
   EXPECT_THAT(refusal(R"({"model_type": "lama"})"), HasSubstr("did you mean 'llama'"));
-  EXPECT_THAT(refusal(R"({"mlp_bias": true})"),
+  EXPECT_THAT(refusal(R"({"model_type": "llama", "mlp_bias": true})"),
               HasSubstr("mlp_bias: true is not supported for model_type llama"));
 }
 
