@@ -146,6 +146,7 @@ struct Import {
     tessera::inputs::ImportOptions options{to, {}, std::nullopt, files};
     if (!config.empty()) options.config = {config};
     if (!type.empty()) options.dtype = dtype_named(type);
+    tessera::app::require_target(options.folder);
     const fs::path made = tessera::inputs::import_weights(weights, options);
     const checkpoint::Summary s = checkpoint::summarize(made);
     std::cout << fmt::format("{}: {} tensors, {}; use it as checkpoint.initial_load_path\n",

@@ -2,6 +2,7 @@
 #include "ckpt_folders.hpp"
 #include "tessera/checkpoint/checkpoint_reader.hpp"
 
+#include <algorithm>
 #include <iostream>
 
 #include "tessera/base/error.hpp"
@@ -21,6 +22,8 @@ bool is_step(const fs::path& folder) {
           checkpoint::list_steps(folder).empty());
 }
 
+bool is_run(const fs::path& folder) { return fs::exists(folder / "config.toml"); }
+
 /// checkpoint.folder of the run in this folder, if it is one.
 fs::path folder_in_run(const fs::path& run) {
   const std::string named =
@@ -31,7 +34,9 @@ fs::path folder_in_run(const fs::path& run) {
 }  // namespace
 
 fs::path checkpoint_folder_of(const std::string& argument) {
-  for (const fs::path& folder : {fs::path(argument), argument / folder_in_run(argument)})
+  std::vector<fs::path> folders{argument, argument / folder_in_run(argument)};
+  if (is_run(argument)) std::ranges::reverse(folders);
+  for (const fs::path& folder : folders)
     if (fs::is_directory(folder) && !checkpoint::list_steps(folder).empty()) return folder;
   fail(ExitCode::checkpoint,
        "no checkpoint in {} (no step-00000000 folder and no manifest.json); give a run's folder, "
@@ -50,6 +55,13 @@ fs::path newest_of(const std::string& argument) {
   const auto self = comm::make_self_communicator("checkpoints");
   const auto say = [](const std::string& line) { std::cerr << line << "\n"; };
   return checkpoint::open_newest(*self, checkpoint_folder_of(argument), say).value().folder();
+}
+
+void require_target(const fs::path& folder) {
+  require(!is_run(folder), ExitCode::usage,
+          "{} is the folder of a run; choose another folder for the checkpoint", folder.string());
+  require(!fs::exists(folder / "manifest.json"), ExitCode::usage,
+          "{} is a checkpoint; choose another folder", folder.string());
 }
 
 }  // namespace tessera::app

@@ -21,4 +21,8 @@ std::vector<checkpoint::StepFolder> steps_of(const std::string& argument);
 /// error.
 std::filesystem::path newest_of(const std::string& argument);
 
+/// A folder that `tessera ckpt` may fill with checkpoints. Error(usage) for a run's folder, whose
+/// checkpoints are in a folder inside it, and for a checkpoint.
+void require_target(const std::filesystem::path& folder);
+
 }  // namespace tessera::app

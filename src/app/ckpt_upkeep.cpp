@@ -87,6 +87,7 @@ int prune_checkpoints(const std::string& argument, const checkpoint::PruneOption
 }
 
 int reshard_checkpoint(const std::string& from, const std::string& to, int files) {
+  require_target(to);
   const fs::path made = checkpoint::reshard(newest_of(from), {to, files});
   const auto summary = checkpoint::summarize(made);
   std::cout << fmt::format("{}: {} tensors in {} files\n", made.string(), summary.tensors.size(),
