@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // tessera why RUN: which rank a hanging job waited for.
+#include <fmt/chrono.h>
+
+#include <ctime>
 #include <filesystem>
 #include <iostream>
 
@@ -40,8 +43,11 @@ int run(const tessera::app::Args& args) {
   tessera::require(!traces.empty(), tessera::ExitCode::usage,
                    "there are no traces in {}: the job did not hang, or comm.trace_buf_size was 0",
                    folder.string());
-  std::cout << fmt::format("{} of {} ranks left their last calls in {}\n", traces.size(),
-                           traces.front().ranks, folder.string());
+  std::cout << fmt::format(
+      "{} of {} ranks left their last calls in {}, the last at "
+      "{:%Y-%m-%d %H:%M:%S} UTC\n",
+      traces.size(), traces.front().ranks, folder.string(),
+      fmt::gmtime(static_cast<std::time_t>(traces.front().unix_seconds)));
   const std::vector<std::string> lines = tessera::comm::who_holds_up(traces);
   for (const std::string& line : lines) std::cout << line << "\n";
   if (lines.empty()) std::cout << "no rank waits in a call\n";

@@ -13,6 +13,7 @@
 #include "tessera/base/error.hpp"
 #include "tessera/base/host_name.hpp"
 #include "tessera/base/json.hpp"
+#include "tessera/base/log.hpp"
 #include "tessera/base/text_file.hpp"
 
 namespace tessera::comm {
@@ -57,6 +58,7 @@ CallTrace trace_of(int rank, int ranks, std::size_t limit, std::int64_t now) {
   trace.ranks = ranks;
   trace.unix_seconds =
       std::chrono::duration<double>(std::chrono::system_clock::now().time_since_epoch()).count();
+  trace.job_unix_seconds = job_start();
   trace.host = host_name();
   trace.step = page.step.load();
   if (const std::int64_t beat = page.heartbeat_ns.load(); beat > 0)
@@ -88,6 +90,7 @@ CallTrace trace_of(const nlohmann::json& json) {
   CallTrace trace;
   const auto take = [&](const char* key, auto& value) { json.at(key).get_to(value); };
   take("rank", trace.rank), take("ranks", trace.ranks), take("unix_seconds", trace.unix_seconds);
+  trace.job_unix_seconds = json.value("job_unix_seconds", 0.0);
   take("host", trace.host), take("step", trace.step), take("step_seconds", trace.step_seconds);
   take("place", trace.place);
   take("failure", trace.failure);
@@ -112,6 +115,7 @@ std::string text_of(std::span<const CallTrace> traces) {
     all.push_back({{"rank", trace.rank},
                    {"ranks", trace.ranks},
                    {"unix_seconds", trace.unix_seconds},
+                   {"job_unix_seconds", trace.job_unix_seconds},
                    {"host", trace.host},
                    {"step", trace.step},
                    {"step_seconds", trace.step_seconds},
@@ -128,21 +132,26 @@ std::vector<CallTrace> call_traces_of(const std::string& text) try {
   for (const nlohmann::json& json : all) traces.push_back(trace_of(json));
   return traces;
 } catch (const nlohmann::json::exception& error) {
-  fail(ExitCode::data, "there are no traces of communication calls in it ({}); remove it",
-       error.what());
+  fail(ExitCode::data, "no traces of communication calls ({}); remove the file", error.what());
 }
 
 std::vector<CallTrace> traces_of_last_hang(const std::filesystem::path& folder) {
   constexpr double kApart_seconds = 600;
   std::vector<CallTrace> all, chosen;
   std::error_code ignored;
-  for (const auto& entry : std::filesystem::directory_iterator(folder, ignored))
-    if (entry.path().extension() == ".json")
+  for (const auto& entry : std::filesystem::directory_iterator(folder, ignored)) {
+    if (entry.path().extension() != ".json") continue;
+    try {
       std::ranges::move(call_traces_of(read_text(entry.path()).value_or("")),
                         std::back_inserter(all));
+    } catch (const Error& error) {
+      log::warning("{}: {}", entry.path().string(), error.what());
+    }
+  }
   std::ranges::sort(all, std::greater(), &CallTrace::unix_seconds);
   for (CallTrace& trace : all) {
-    const bool old = trace.unix_seconds < all.front().unix_seconds - kApart_seconds;
+    const bool old = trace.unix_seconds < all.front().unix_seconds - kApart_seconds ||
+                     trace.job_unix_seconds != all.front().job_unix_seconds;
     const auto same = [&](const CallTrace& other) { return other.rank == trace.rank; };
     if (!old && std::ranges::none_of(chosen, same)) chosen.push_back(trace);
   }

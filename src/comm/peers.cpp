@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <chrono>
 #include <cstring>
 #include <map>
 #include <mutex>
@@ -22,6 +23,7 @@ namespace {
 
 std::mutex pages_mutex;
 std::map<int, CallPage*> pages;
+double start = 0;  ///< set before threads start
 
 /// Maps `count` zeroed pages that every process which knows `name` shares; null when that is not
 /// possible.
@@ -52,6 +54,14 @@ std::string agree_on_name(MPI_Comm node) {
 }
 
 }  // namespace
+
+void agree_on_start(MPI_Comm world) {
+  start =
+      std::chrono::duration<double>(std::chrono::system_clock::now().time_since_epoch()).count();
+  MPI_Bcast(&start, 1, MPI_DOUBLE, 0, world);
+}
+
+double job_start() { return start; }
 
 void share_call_pages(MPI_Comm node, int world_rank) {
   int rank = 0, size = 1;

@@ -18,6 +18,11 @@ namespace tessera::comm {
 /// itself.
 void share_call_pages(MPI_Comm node, int world_rank);
 
+/// Collective over `world`: tells all ranks when rank 0 was here.
+void agree_on_start(MPI_Comm world);
+/// That time in seconds since 1970; 0 before it is agreed on. No two starts of a job have the same.
+double job_start();
+
 /// World ranks whose pages this process can read, itself included.
 std::vector<int> readable_ranks();
 /// The page of a world rank; null when it runs on another node.

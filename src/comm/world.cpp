@@ -74,6 +74,7 @@ struct World::Impl {
     MPI_Comm_rank(node.get(), &local_rank);
     MPI_Comm_size(node.get(), &local_size);
     share_call_pages(node.get(), place.rank);
+    agree_on_start(place.comm);
     rank_record::begin(place.rank);
     control = std::make_unique<MpiCommunicator>(duplicate(place), place.axis, Rules::relaxed);
     alarm = duplicate(place);

@@ -31,6 +31,8 @@ struct TracedCall {
 struct CallTrace {
   int rank = 0, ranks = 1;  ///< world rank, and number of ranks of the job
   double unix_seconds = 0;  ///< when this was written
+  /// When the job started, the same on all its ranks; 0: unknown.
+  double job_unix_seconds = 0;
   std::string host;
   std::int64_t step = 0;          ///< 0: before the first one
   double step_seconds = 0;        ///< since it began
@@ -47,8 +49,9 @@ std::vector<CallTrace> traces_of_node(int ranks, std::size_t limit);
 std::string text_of(std::span<const CallTrace> traces);
 std::vector<CallTrace> call_traces_of(const std::string& json);
 
-/// Of each rank the newest trace of the last hang, from the files *.json of a folder: of those that
-/// were written within ten minutes before the newest one. Empty where there are none.
+/// Of each rank the newest trace of the last hang, from the files *.json of a folder: of those of
+/// one start of the job that were written within ten minutes before the newest one. Empty where
+/// there are none. A warning names a file that has no traces.
 std::vector<CallTrace> traces_of_last_hang(const std::filesystem::path& folder);
 
 /// Who holds the job up, in one line for each such rank: it has not entered a call in which another

@@ -163,9 +163,11 @@ TEST_F(WhoHoldsUp, KnowsARankThatIsAhead) {
 TEST_F(WhoHoldsUp, TravelsAsText) {
   transfer(0, 1, 5, "waiting");
   traces[0].failure = "a \"quoted\" word";
+  traces[0].job_unix_seconds = 1700000000.25;
   const std::vector<CallTrace> got = call_traces_of(text_of(traces));
   EXPECT_EQ(text_of(got), text_of(traces));
   EXPECT_EQ(got[0].calls.back().peer, 1);
+  EXPECT_EQ(got[0].job_unix_seconds, 1700000000.25);
   EXPECT_THROW(call_traces_of("[{}]"), Error);
   EXPECT_THROW(call_traces_of("["), Error);
 }
