@@ -162,7 +162,9 @@ std::optional<int> decided_code(const std::vector<comm::RankRecord>& records) {
 /// A job that runs: which signal to pass on, and when patience ends.
 class Job {
  public:
-  Job(pid_t mpirun, const sigset_t& signals) : mpirun_(mpirun), signals_(signals) {}
+  /// `records`: the folder of the ranks' records; empty where there are none to see.
+  Job(pid_t mpirun, const sigset_t& signals, fs::path records)
+      : mpirun_(mpirun), signals_(signals), records_(std::move(records)) {}
 
   /// Until nothing of it is left. Returns mpirun's status.
   int wait() {
@@ -207,15 +209,23 @@ class Job {
     } else if (asked_by_ == 0) {
       asked_by_ = signal;
       asked_at_ = now;
-      kill(mpirun_, SIGUSR1);
+      if (!records_.empty() && comm::read_rank_records(records_).empty())
+        end_at(now);  // mpirun loses signals for ranks that it has not started; nothing is lost
+      else
+        kill(mpirun_, SIGUSR1);
     } else if (!end_ && now > asked_at_ + kSameWish) {
-      end_ = now;
-      kill(mpirun_, SIGTERM);
+      end_at(now);
     }
+  }
+
+  void end_at(Clock::time_point now) {
+    end_ = now;
+    kill(mpirun_, SIGTERM);
   }
 
   pid_t mpirun_;
   sigset_t signals_;
+  fs::path records_;
   int asked_by_ = 0;  ///< the signal that asked for a clean end
   Clock::time_point asked_at_;
   std::optional<Clock::time_point> end_;  ///< when the second one asked for it now
@@ -233,7 +243,8 @@ int run_job(const JobPlan& plan) {
     setenv("OMPI_MCA_btl_vader_backing_directory", folder->path().c_str(), 0);
     setenv(comm::kRankRecordsVariable, folder->path().c_str(), 1);
   }
-  Job job(start(plan.command, blocked.before()), blocked.handled());
+  Job job(start(plan.command, blocked.before()), blocked.handled(),
+          folder ? fs::path(folder->path()) : fs::path());
   const int status = job.wait();
   const auto records =
       folder ? comm::read_rank_records(folder->path()) : std::vector<comm::RankRecord>{};

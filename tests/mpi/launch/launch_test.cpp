@@ -146,6 +146,16 @@ TEST_F(LaunchTest, ASignalBeforeTheRanksListenIsAnInterruption) {
   EXPECT_EQ(code_after("deaf", {SIGINT}), 130);
 }
 
+/// mpirun loses a signal for ranks that it has not started; these would wait for ever.
+TEST_F(LaunchTest, ASignalBeforeTheRanksStartIsNotLost) {
+  for (const int milliseconds : {60, 90, 120, 150}) {
+    Launch job({"-n", "2", "--", "probe", "deaf"});
+    std::this_thread::sleep_for(std::chrono::milliseconds(milliseconds));
+    job.signal(SIGTERM);
+    EXPECT_THAT(job.finish().code, testing::AnyOf(143, -SIGTERM)) << milliseconds;
+  }
+}
+
 /// The code of a job that gets SIGINT again and again: where the launcher had no time for the first
 /// one, the second is taken for its echo.
 int code_of_impatience(Launch& job) {
