@@ -87,7 +87,7 @@ FaultPlan fault_plan(const config::JobConfig& job, int ranks) {
   plan.spike_zscore = o.spike_zscore;
   plan.max_skipped_steps = o.max_skipped_steps;
   plan.check_replicas = job.debug.check_replicas;
-  plan.injected = injected_faults(job.debug.inject_faults, ranks);
+  plan.injected = injected_faults(job.debug.inject_faults, ranks, job.training.steps);
   plan.replay_flags = replay_flags(job);
   plan.replay_start_flags = replay_start_flags(job.checkpoint);
   return plan;

@@ -71,8 +71,8 @@ void FitRules::mesh() {
 }
 
 void FitRules::faults() {
-  obey({"debug.inject_faults", kPp, kReplicate, kShard, kCp, kTp, kEp, kEtp},
-       [&] { injected_faults(job_.debug.inject_faults, ranks_); });
+  obey({"debug.inject_faults", "training.steps", kPp, kReplicate, kShard, kCp, kTp, kEp, kEtp},
+       [&] { injected_faults(job_.debug.inject_faults, ranks_, job_.training.steps); });
 }
 
 /// Of the mesh; as the job says it where there is none, and 1 where that leaves it open.

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "name_rules.hpp"
 
+#include <algorithm>
 #include <string>
 #include <vector>
 
@@ -22,6 +23,7 @@ class NameRules : Rules {
     units();
     parameters();
     layers();
+    remade_products();
     tokens();
   }
 
@@ -53,6 +55,23 @@ class NameRules : Rules {
       reading_.resolved.warnings.push_back(
           fmt::format("{} ({}): no linear layer of {} has \"{}\" in its name", filter, at(filter),
                       model_.name, part));
+  }
+
+  /// As above. The default is of mixtures.
+  void remade_products() {
+    const config::ActivationCheckpoint& a = job_.activation_checkpoint;
+    const std::string_view key =
+        "activation_checkpoint.per_op_sac_force_recompute_mm_shapes_by_fqns";
+    if (!reading_.understood({key})) return;
+    const config::Strings own =
+        config::ActivationCheckpoint().per_op_sac_force_recompute_mm_shapes_by_fqns;
+    for (const std::string& part : a.per_op_sac_force_recompute_mm_shapes_by_fqns)
+      if (std::ranges::find(own, part) == own.end() &&
+          std::ranges::none_of(model_.params, [&](const model::ParamSpec& param) {
+            return ("." + param.fqn + ".").find("." + part + ".") != std::string::npos;
+          }))
+        reading_.resolved.warnings.push_back(fmt::format(
+            "{} ({}): no weight of {} has \"{}\" in its name", key, at(key), model_.name, part));
   }
 
   void tokens() {

@@ -31,6 +31,14 @@ class UnusedKeys : Rules {
           fmt::format("{} ({}) has no effect: {}", key, at(key), without));
   }
 
+  void cannot_rewind(bool rewinds, const char* key) {
+    if (rewinds && !job_.checkpoint.enable && reading_.understood({key, "checkpoint.enable"}))
+      reading_.resolved.warnings.push_back(
+          fmt::format("{} ({}) ends the job where it would rewind: checkpoint.enable is false, and "
+                      "there is nothing to rewind to",
+                      key, at(key)));
+  }
+
   void saves() {
     const config::Checkpoint& c = job_.checkpoint;
     const char* disabled = "checkpoint.enable is false";
@@ -49,8 +57,8 @@ class UnusedKeys : Rules {
              o.moments_dtype != "bfloat16",
          "optimizer.stochastic_rounding", "neither weights nor moments are bfloat16",
          {"training.dtype", "optimizer.moments_dtype"});
-    warn(!job_.checkpoint.enable && o.on_nonfinite == "rewind", "optimizer.on_nonfinite",
-         "checkpoint.enable is false, and there is nothing to rewind to");
+    cannot_rewind(o.on_nonfinite == "rewind", "optimizer.on_nonfinite");
+    cannot_rewind(o.spike_zscore != 0 && o.on_spike == "rewind", "optimizer.on_spike");
     warn(o.spike_zscore == 0 && o.on_spike == "rewind", "optimizer.on_spike",
          "optimizer.spike_zscore is 0");
     warn(job_.training.document_end_id && !job_.training.document_mask, "training.document_end_id",

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "beginning.hpp"
 
+#include "load_options.hpp"
 #include "tessera/base/error.hpp"
-#include "tessera/hf/folder.hpp"
 #include "tessera/train/model_weights.hpp"
 
 namespace tessera::train {
@@ -56,10 +56,9 @@ class Beginning {
   LoadedState state_at_end(const checkpoint::CheckpointReader& last) {
     require(last.step() >= plan_.run.steps, ExitCode::usage,
             "{} holds the model alone (checkpoint.last_save_model_only), so that training.steps = "
-            "{} cannot follow its "
-            "step {}; resume from an older checkpoint by checkpoint.load_step, or choose another "
-            "job.dump_folder and "
-            "start from this model by checkpoint.initial_load_path",
+            "{} cannot follow its step {}; move it away to resume from an older checkpoint, or "
+            "choose another job.dump_folder and start from this model by "
+            "checkpoint.initial_load_path",
             last.folder().string(), plan_.run.steps, last.step());
     load_model(target(), last.folder());
     TrainState state;
@@ -74,10 +73,10 @@ class Beginning {
     auto loaded = load_branch(trainer_);
     require(loaded.has_value(), ExitCode::checkpoint, "{} holds no checkpoint of Tessera{}",
             from.string(),
-            hf::holds_weights(from)
-                ? " but Hugging Face weights, which have no training state; start from them with "
-                  "checkpoint.initial_load_in_hf and checkpoint.initial_load_model_only = true"
-                : "");
+            held_instead(from,
+                         ", which have no training state; start from them with "
+                         "checkpoint.initial_load_in_hf and "
+                         "checkpoint.initial_load_model_only = true"));
     require(loaded->state.step < plan_.run.steps, ExitCode::usage,
             "{} is of step {}, so that training.steps = {} leaves nothing to train; choose more "
             "steps, or an earlier checkpoint",

@@ -47,10 +47,8 @@ void load_model(const LoadTarget& target, const std::filesystem::path& folder,
   choice.optimizer = false;  // of the run that it comes from
   const checkpoint::LoadOptions options = load_options(choice, target.model);
   const auto opened = checkpoint::load_named(control, folder, views.views(), options);
-  require(opened.has_value(), ExitCode::checkpoint, "{} holds no checkpoint{}", folder.string(),
-          hf::holds_weights(folder)
-              ? " of Tessera but Hugging Face weights; add --checkpoint.initial_load_in_hf"
-              : "");
+  require(opened.has_value(), ExitCode::checkpoint, "{} holds no checkpoint of Tessera{}",
+          folder.string(), held_instead(folder, "; add --checkpoint.initial_load_in_hf"));
   if (target.mesh.rank() == mesh::Rank(0)) {
     const std::string where = opened->folder().string();
     warn_of_other_model(where, model_differences(target.model, opened->extra()));

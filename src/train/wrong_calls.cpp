@@ -5,6 +5,8 @@
 #include <csignal>
 #include <utility>
 
+#include "tessera/base/log.hpp"
+
 namespace tessera::train {
 namespace {
 
@@ -106,6 +108,12 @@ class WrongCalls::Counted final : public comm::Communicator {
   std::optional<Kind> group_;  ///< what happens to the group that is open
 };
 
+WrongCalls::~WrongCalls() {
+  if (armed_)
+    log::warning("debug.inject_faults: a fault did not happen, {} call(s) before its own",
+                 armed_->left);
+}
+
 std::optional<WrongCalls::Kind> WrongCalls::fate(const Counted& caller) {
   if (!armed_ || --armed_->left > 0) return std::nullopt;
   const Kind kind = std::exchange(armed_, std::nullopt)->kind;
@@ -115,7 +123,12 @@ std::optional<WrongCalls::Kind> WrongCalls::fate(const Counted& caller) {
   if (kind == Kind::order) {
     const auto other =
         std::ranges::find_if(all_, [&](const Counted* one) { return one != &caller; });
-    if (other != all_.end()) (*other)->plain_barrier();
+    if (other != all_.end())
+      (*other)->plain_barrier();
+    else
+      log::warning(
+          "debug.inject_faults: order did not happen, because this rank has one communicator "
+          "alone");
   }
   return kind;
 }

@@ -21,6 +21,10 @@ class WrongCalls {
   /// `exhaust_memory`: throws what an allocation of too much does.
   explicit WrongCalls(std::function<void()> exhaust_memory)
       : exhaust_memory_(std::move(exhaust_memory)) {}
+  /// A warning says what was armed and did not happen.
+  ~WrongCalls();
+  WrongCalls(const WrongCalls&) = delete;
+  WrongCalls& operator=(const WrongCalls&) = delete;
 
   enum class Kind : std::uint8_t {
     freeze,  ///< the process stops instead

@@ -31,6 +31,7 @@ struct InjectedFault {
 };
 
 /// Throws Error(usage) for text that is not an entry, and for a rank that `ranks` do not have.
-std::vector<InjectedFault> injected_faults(const std::vector<std::string>& entries, int ranks);
+std::vector<InjectedFault> injected_faults(const std::vector<std::string>& entries, int ranks,
+                                           std::int64_t steps);
 
 }  // namespace tessera::plan
