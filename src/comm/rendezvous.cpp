@@ -128,8 +128,11 @@ Note group_note(const CallInfo& info, std::span<const Transfer> transfers, int p
 
 double strict_timeout_seconds() {
   const char* text = std::getenv("TESSERA_STRICT_TIMEOUT_SECONDS");
-  const double value = text ? std::atof(text) : 0;
-  return std::max(value > 0 ? value : 20, std::chrono::duration<double>(patience()).count());
+  char* end = nullptr;
+  const double value = text ? std::strtod(text, &end) : 20;
+  require(value > 0 && (end == nullptr || *end == '\0'), ExitCode::usage,
+          "TESSERA_STRICT_TIMEOUT_SECONDS={} is no number of seconds above 0", text ? text : "");
+  return std::max(value, std::chrono::duration<double>(patience()).count());
 }
 
 bool check_collectives() noexcept { return checks_enabled.load(std::memory_order_relaxed); }

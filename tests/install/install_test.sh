@@ -62,6 +62,10 @@ if [ -r /usr/share/lmod/lmod/init/bash ]; then
   [ "${PATH%%:*}" = "$prefix/bin" ] || fail "module load tessera puts '${PATH%%:*}' first on PATH"
   [ -d "${TESSERA_SHARE:-}/recipes" ] || fail "TESSERA_SHARE=${TESSERA_SHARE:-} has no recipes"
   case $MANPATH in "$prefix/share/man:"*) ;; *) fail "MANPATH is $MANPATH" ;; esac
+  set +eu; module unload tessera; mkdir -p "$work/site/tessera"
+  ln -s "$prefix/share/modulefiles/tessera/$version" "$work/site/tessera/linked"
+  module use "$work/site"; module load tessera/linked; set -eu
+  [ "${PATH%%:*}" = "$prefix/bin" ] || fail "a link to the modulefile puts '${PATH%%:*}' first on PATH"
   case $MANPATH in *::* | *:) ;; *) fail "MANPATH=$MANPATH hides the system's pages" ;; esac
 fi
 
