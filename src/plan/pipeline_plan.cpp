@@ -106,11 +106,13 @@ void check_microbatches(const config::JobConfig& job, int ranks, const BatchPlan
   if (ranks == 1 || is_from_file(p)) return;
   const Traits& schedule = schedule_of(p);
   const int least = schedule.least_microbatches(ranks);
-  require(batch.microbatches >= least, ExitCode::usage,
-          "{} microbatches are fewer than {} needs on {} pipeline ranks; choose local_batch_size "
-          ">= {} x pipeline_parallel_microbatch_size (now {} and {}), or fewer ranks",
-          batch.microbatches, schedule.name, ranks, least, job.training.local_batch_size,
-          batch.microbatch_rows);
+  require(
+      batch.microbatches >= least, ExitCode::usage,
+      "{} microbatch{} fewer than {} needs on {} pipeline ranks, which is {}; choose smaller "
+      "microbatches (pipeline_parallel_microbatch_size, now {}), a larger global_batch_size, or "
+      "fewer ranks",
+      batch.microbatches, batch.microbatches == 1 ? " is" : "es are", schedule.name, ranks, least,
+      batch.microbatch_rows);
   require(schedule.fills_rounds(batch.microbatches, ranks), ExitCode::usage,
           "{} needs a number of microbatches ({}) that fills equal rounds of at least "
           "pipeline_parallel_degree {}",

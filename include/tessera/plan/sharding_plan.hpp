@@ -51,7 +51,7 @@ enum class Rotation : std::uint8_t {
 struct RecomputePolicy {
   enum class Kind : std::uint8_t {
     nothing,
-    every,       ///< block i whole, if i is a multiple of `every`
+    every,       ///< each `every`-th block whole, as TorchTitan counts them: the first is not
     operations,  ///< all blocks by operation
     budget,      ///< as little as keeps activations below `budget`
   };
@@ -66,7 +66,9 @@ struct RecomputePolicy {
   /// Is every block recomputed whole?
   bool is_full() const { return kind == Kind::every && every == 1; }
   /// Is block number `block` (from 0) recomputed whole, whatever memory there is?
-  bool remakes_block(std::int64_t block) const { return kind == Kind::every && block % every == 0; }
+  bool remakes_block(std::int64_t block) const {
+    return kind == Kind::every && (block + 1) % every == 0;
+  }
 };
 
 }  // namespace tessera::plan

@@ -103,8 +103,10 @@ OptionList debugging() {
              "Only warn about operations that have no deterministic form on GPUs; without it they "
              "end the job")
           .with("debug.deterministic"),
-      OPTION(debug.dump_gradients,
-             "Folder to which step 1 writes its full, unclipped gradients, with Hugging Face names")
+      OPTION(
+          debug.dump_gradients,
+          "Folder to which step 1 writes its full, unclipped gradients, with Hugging Face names; "
+          "experts and their biases have Tessera's")
           .is_ours(),
       OPTION(debug.inject_faults,
              "Faults to cause on purpose, as STEP:KIND:RANK: nan (a gradient), flip (a bit of a "

@@ -112,10 +112,10 @@ TEST_F(PipelinePlanTest, RefusesFewerMicrobatchesThanTheScheduleNeeds) {
   };
   EXPECT_EQ(refused("1F1B", 2), "");
   EXPECT_THAT(refused("1F1B", 4), HasSubstr("2 microbatches are fewer than 1F1B needs on 4 "
-                                            "pipeline ranks; choose local_batch_size >= 4"));
+                                            "pipeline ranks, which is 4; choose smaller"));
   EXPECT_EQ(refused("Interleaved1F1B", 4), "");
   EXPECT_EQ(refused("DualPipeV", 1), "");
-  EXPECT_THAT(refused("DualPipeV", 2), HasSubstr(">= 8"));
+  EXPECT_THAT(refused("DualPipeV", 2), HasSubstr("which is 8;"));
 }
 
 TEST_F(PipelinePlanTest, ScheduleFromAFile) {
