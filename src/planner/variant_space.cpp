@@ -86,12 +86,14 @@ void VariantSpace::find_policies(const Machine& machine) {
   const config::JobConfig& job = job_.job;
   recomputations_ = {{job.activation_checkpoint.mode, job.activation_checkpoint.selective_ac_option,
                       work_.recompute, work_.recomputed_blocks}};
+  const auto nth = [&](std::int64_t n) {
+    return Recomputation{"selective", std::to_string(n), Recompute::full,
+                         plan::RecomputePolicy{plan::RecomputePolicy::Kind::every, n}.share_of(
+                             plan_.model.shape.layers)};
+  };
   for (const Recomputation& other :
        {Recomputation{"none", "", Recompute::none, 1},
-        Recomputation{"selective", "op", Recompute::every_second_mm, 1},
-        Recomputation{"selective", "4", Recompute::full, 1.0 / 4},
-        Recomputation{"selective", "3", Recompute::full, 1.0 / 3},
-        Recomputation{"selective", "2", Recompute::full, 1.0 / 2},
+        Recomputation{"selective", "op", Recompute::every_second_mm, 1}, nth(4), nth(3), nth(2),
         Recomputation{"full", "", Recompute::full, 1}})
     if (other.kind != work_.recompute || other.blocks != work_.recomputed_blocks)
       recomputations_.push_back(other);

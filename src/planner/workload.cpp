@@ -58,13 +58,13 @@ Pipeline pipeline_of(const plan::JobPlan& plan) {
   return out;
 }
 
-void set_recompute(const plan::RecomputePolicy& policy, Workload& work) {
+void set_recompute(const plan::RecomputePolicy& policy, std::int64_t blocks, Workload& work) {
   using Kind = plan::RecomputePolicy::Kind;
   if (policy.kind == Kind::operations) {
     work.recompute = Recompute::every_second_mm;
   } else if (policy.kind == Kind::every) {
     work.recompute = Recompute::full;
-    work.recomputed_blocks = 1 / static_cast<double>(policy.every);
+    work.recomputed_blocks = policy.share_of(blocks);
   } else if (policy.kind == Kind::budget) {
     work.recompute = Recompute::full;
     work.recomputed_blocks = 1 - policy.budget;
@@ -143,7 +143,7 @@ Workload workload_of(const plan::JobPlan& plan, const Stack& stack) {
   work.microbatch = plan.batch().microbatch_rows;
   work.pipeline = pipeline_of(plan);
   set_sharding(plan, work);
-  set_recompute(plan.recompute, work);
+  set_recompute(plan.recompute, plan.model.shape.layers, work);
   work.expert_capacity = plan.expert_rows.capacity;
   if (plan.expert_rows.once) work.dispatcher = Dispatcher::once_a_rank;
   work.offload = plan.recompute.offload && stack.offload;

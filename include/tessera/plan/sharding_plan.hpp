@@ -51,7 +51,7 @@ enum class Rotation : std::uint8_t {
 struct RecomputePolicy {
   enum class Kind : std::uint8_t {
     nothing,
-    every,       ///< each `every`-th block whole, as TorchTitan counts them: the first is not
+    every,       ///< each `every`-th block of the model whole, counted from 1
     operations,  ///< all blocks by operation
     budget,      ///< as little as keeps activations below `budget`
   };
@@ -68,6 +68,10 @@ struct RecomputePolicy {
   /// Is block number `block` (from 0) recomputed whole, whatever memory there is?
   bool remakes_block(std::int64_t block) const {
     return kind == Kind::every && (block + 1) % every == 0;
+  }
+  /// The share of so many blocks of which this is true, where `kind` is `every`.
+  double share_of(std::int64_t blocks) const {
+    return static_cast<double>(blocks / every) / static_cast<double>(blocks);
   }
 };
 
