@@ -181,7 +181,8 @@ class Job {
 
   int code_of(int status, const std::vector<comm::RankRecord>& records) const {
     const int code = WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
-    const int interrupted = 128 + (asked_by_ != 0 ? asked_by_ : SIGTERM);
+    const bool interrupt = asked_by_ == SIGINT || asked_by_ == SIGHUP;
+    const int interrupted = 128 + (interrupt ? asked_by_ : SIGTERM);
     // Ended now: unless a rank ended before, mpirun says 1 then, or dies itself. What is saved
     // stays saved.
     if (end_ && (code == 1 || code > 128)) return decided_code(records).value_or(interrupted);
@@ -204,15 +205,16 @@ class Job {
 
   void pass_on(int signal) {
     const auto now = Clock::now();
-    if (signal == SIGUSR1 || signal == SIGUSR2) {
+    const bool passed_on = signal == SIGUSR1 || signal == SIGUSR2;
+    if (!end_ && !records_.empty() && !comm::any_rank_began(records_)) {
+      asked_by_ = signal;
+      end_at(now);  // mpirun loses signals for ranks that it has not started; nothing is lost
+    } else if (passed_on) {
       kill(mpirun_, signal);
     } else if (asked_by_ == 0) {
       asked_by_ = signal;
       asked_at_ = now;
-      if (!records_.empty() && comm::read_rank_records(records_).empty())
-        end_at(now);  // mpirun loses signals for ranks that it has not started; nothing is lost
-      else
-        kill(mpirun_, SIGUSR1);
+      kill(mpirun_, SIGUSR1);
     } else if (!end_ && now > asked_at_ + kSameWish) {
       end_at(now);
     }

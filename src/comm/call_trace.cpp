@@ -135,7 +135,8 @@ std::vector<CallTrace> call_traces_of(const std::string& text) try {
   fail(ExitCode::data, "no traces of communication calls ({}); remove the file", error.what());
 }
 
-std::vector<CallTrace> traces_of_last_hang(const std::filesystem::path& folder) {
+std::vector<CallTrace> traces_of_last_hang(const std::filesystem::path& folder,
+                                           std::optional<double> job_unix_seconds) {
   constexpr double kApart_seconds = 600;
   std::vector<CallTrace> all, chosen;
   std::error_code ignored;
@@ -149,9 +150,11 @@ std::vector<CallTrace> traces_of_last_hang(const std::filesystem::path& folder) 
     }
   }
   std::ranges::sort(all, std::greater(), &CallTrace::unix_seconds);
+  if (!job_unix_seconds && !all.empty()) job_unix_seconds = all.front().job_unix_seconds;
+  std::erase_if(all,
+                [&](const CallTrace& trace) { return trace.job_unix_seconds != job_unix_seconds; });
   for (CallTrace& trace : all) {
-    const bool old = trace.unix_seconds < all.front().unix_seconds - kApart_seconds ||
-                     trace.job_unix_seconds != all.front().job_unix_seconds;
+    const bool old = trace.unix_seconds < all.front().unix_seconds - kApart_seconds;
     const auto same = [&](const CallTrace& other) { return other.rank == trace.rank; };
     if (!old && std::ranges::none_of(chosen, same)) chosen.push_back(trace);
   }

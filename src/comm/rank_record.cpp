@@ -75,6 +75,14 @@ void end() noexcept {
 
 }  // namespace rank_record
 
+bool any_rank_began(const std::filesystem::path& folder) {
+  std::error_code error;
+  const std::filesystem::directory_iterator files(folder, error);
+  return std::any_of(begin(files), end(files), [](const auto& entry) {
+    return entry.path().filename().string().starts_with(kFilePrefix);
+  });
+}
+
 std::vector<RankRecord> read_rank_records(const std::filesystem::path& folder) {
   std::vector<RankRecord> records;
   std::error_code error;

@@ -129,9 +129,11 @@ Note group_note(const CallInfo& info, std::span<const Transfer> transfers, int p
 double strict_timeout_seconds() {
   const char* text = std::getenv("TESSERA_STRICT_TIMEOUT_SECONDS");
   char* end = nullptr;
-  const double value = text ? std::strtod(text, &end) : 20;
-  require(value > 0 && (end == nullptr || *end == '\0'), ExitCode::usage,
-          "TESSERA_STRICT_TIMEOUT_SECONDS={} is no number of seconds above 0", text ? text : "");
+  const bool given = text != nullptr && *text != '\0';
+  const double value = given ? std::strtod(text, &end) : 20;
+  require(value > 0 && value <= 1e6 && (!given || *end == '\0'), ExitCode::usage,
+          "TESSERA_STRICT_TIMEOUT_SECONDS={} is no number of seconds from 0 to 1e6",
+          given ? text : "");
   return std::max(value, std::chrono::duration<double>(patience()).count());
 }
 

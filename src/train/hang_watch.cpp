@@ -97,21 +97,14 @@ class HangWatch {
   std::vector<std::string> culprits(std::vector<comm::CallTrace> traces) const {
     const double now = traces.front().unix_seconds;
     constexpr double kOld_seconds = 30;
-    for (comm::CallTrace& other : of_other_nodes()) {
+    const double start = traces.front().job_unix_seconds;
+    for (comm::CallTrace& other : comm::traces_of_last_hang(folder(), start)) {
       const auto same = [&](const comm::CallTrace& trace) { return trace.rank == other.rank; };
       if (std::ranges::none_of(traces, same) && now - other.unix_seconds < kOld_seconds &&
           other.rank < world_.size())
         traces.push_back(std::move(other));
     }
     return comm::who_holds_up(traces);
-  }
-
-  std::vector<comm::CallTrace> of_other_nodes() const {
-    try {
-      return comm::traces_of_last_hang(folder());
-    } catch (const Error&) {  // a file of something else
-      return {};
-    }
   }
 
   void write_report(const std::string& text) const {

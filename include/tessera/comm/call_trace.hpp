@@ -5,6 +5,7 @@
 
 #include <cstdint>
 #include <filesystem>
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
@@ -50,9 +51,11 @@ std::string text_of(std::span<const CallTrace> traces);
 std::vector<CallTrace> call_traces_of(const std::string& json);
 
 /// Of each rank the newest trace of the last hang, from the files *.json of a folder: of those of
-/// one start of the job that were written within ten minutes before the newest one. Empty where
-/// there are none. A warning names a file that has no traces.
-std::vector<CallTrace> traces_of_last_hang(const std::filesystem::path& folder);
+/// one start of the job that were written within ten minutes before the newest one. That start is
+/// `job_unix_seconds`, or the newest trace's. Empty where there are none. A warning names a file
+/// that has no traces.
+std::vector<CallTrace> traces_of_last_hang(const std::filesystem::path& folder,
+                                           std::optional<double> job_unix_seconds = {});
 
 /// Who holds the job up, in one line for each such rank: it has not entered a call in which another
 /// one waits, and waits in none itself. Also ranks that wait for each other in a circle, members

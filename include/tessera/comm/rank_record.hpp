@@ -32,6 +32,8 @@ void note_code(int code) noexcept;
 void end() noexcept;
 }  // namespace rank_record
 
+/// Has a rank made its file in the folder, with a record or, on a full file system, without one?
+bool any_rank_began(const std::filesystem::path& folder);
 /// The records in a folder, by rank.
 std::vector<RankRecord> read_rank_records(const std::filesystem::path& folder);
 
