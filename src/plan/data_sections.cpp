@@ -40,6 +40,7 @@ ValidationPlan validation_plan(const config::Validation& v) {
 /// elsewhere than at step 1.
 std::string replay_flags(const config::JobConfig& job) {
   std::string flags;
+  if (!job.debug.inject_faults.empty()) flags += " --debug.inject_faults=";
   if (!job.training.mixture.empty()) flags += " --training.mixture=";
   if (!job.checkpoint.initial_load_model_only) flags += " --checkpoint.initial_load_model_only";
   if (job.validation.enable) flags += " --validation.no_enable";

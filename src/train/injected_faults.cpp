@@ -66,7 +66,7 @@ void InjectedFaults::arm(std::int64_t step, int rank) {
     if (entry.step == step && entry.rank == rank && entry.call > 0)
       calls_->arm(
           kOfCalls[static_cast<std::size_t>(entry.kind) - static_cast<std::size_t>(Kind::freeze)],
-          entry.call);
+          entry.call, fmt::format("the fault of rank {} in step {}", rank, step));
 }
 
 void InjectedFaults::strike(std::int64_t step, int rank, parallel::Stages& stages) {

@@ -108,15 +108,16 @@ class WrongCalls::Counted final : public comm::Communicator {
   std::optional<Kind> group_;  ///< what happens to the group that is open
 };
 
-WrongCalls::~WrongCalls() {
+/// As an error: other ranks than 0 log no warnings.
+void WrongCalls::tell_missed() const {
   if (armed_)
-    log::warning("debug.inject_faults: a fault did not happen, {} call(s) before its own",
-                 armed_->left);
+    log::error("debug.inject_faults: {} did not happen; {} call(s) are missing", armed_->what,
+               armed_->left);
 }
 
 std::optional<WrongCalls::Kind> WrongCalls::fate(const Counted& caller) {
   if (!armed_ || --armed_->left > 0) return std::nullopt;
-  const Kind kind = std::exchange(armed_, std::nullopt)->kind;
+  const auto [kind, left, what] = *std::exchange(armed_, std::nullopt);
   if (kind == Kind::freeze) std::raise(SIGSTOP);
   if (kind == Kind::die) std::raise(SIGKILL);
   if (kind == Kind::memory) exhaust_memory_();
@@ -126,9 +127,7 @@ std::optional<WrongCalls::Kind> WrongCalls::fate(const Counted& caller) {
     if (other != all_.end())
       (*other)->plain_barrier();
     else
-      log::warning(
-          "debug.inject_faults: order did not happen, because this rank has one communicator "
-          "alone");
+      log::error("debug.inject_faults: {} did not happen; the rank has one communicator", what);
   }
   return kind;
 }

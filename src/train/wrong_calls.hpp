@@ -7,6 +7,7 @@
 #include <functional>
 #include <memory>
 #include <optional>
+#include <string>
 #include <utility>
 #include <vector>
 
@@ -21,8 +22,7 @@ class WrongCalls {
   /// `exhaust_memory`: throws what an allocation of too much does.
   explicit WrongCalls(std::function<void()> exhaust_memory)
       : exhaust_memory_(std::move(exhaust_memory)) {}
-  /// A warning says what was armed and did not happen.
-  ~WrongCalls();
+  ~WrongCalls() { tell_missed(); }
   WrongCalls(const WrongCalls&) = delete;
   WrongCalls& operator=(const WrongCalls&) = delete;
 
@@ -37,7 +37,11 @@ class WrongCalls {
 
   /// The `nth` call from now on, counted from 1 over all communicators; a group of transfers counts
   /// as one.
-  void arm(Kind kind, std::int64_t nth) { armed_ = {kind, nth}; }
+  /// `what` names it in a message, should it not happen.
+  void arm(Kind kind, std::int64_t nth, std::string what) {
+    tell_missed();
+    armed_ = {kind, nth, std::move(what)};
+  }
   /// The communicator with its calls counted. This object must outlive it.
   std::unique_ptr<comm::Communicator> around(std::unique_ptr<comm::Communicator> inner);
 
@@ -46,7 +50,9 @@ class WrongCalls {
   struct Armed {
     Kind kind;
     std::int64_t left;
+    std::string what;
   };
+  void tell_missed() const;
   /// Counts a call of `caller`; what is to happen to it.
   std::optional<Kind> fate(const Counted& caller);
 

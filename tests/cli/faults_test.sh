@@ -30,6 +30,8 @@ for how in deterministic no_deterministic; do
   check "a replica's damaged gradient is noticed ($how)" "$(run "$how" $inject 3:nan:3 --debug.$how $replicas)" 0
   check "in its step" "$(says "$how" 'step 3 skipped: .*not finite.*[(]rank 3[)]')" 1
 done
+check "a fault that does not happen is no error" "$(run early $inject 4:skip:1:99999)" 0
+check "but is said" "$(says early 'the fault of rank 1 in step 4 did not happen')" 1
 check "stop ends with 6" "$(run stop $inject 5:nan:2 --optimizer.on_nonfinite stop)" 6
 check "in one message that names step and rank" "$(says stop '^tessera: step 5: .*[(]rank 2[)]')" 1
 check "the same command without the fault goes on" "$(run stop)" 0
