@@ -83,8 +83,7 @@ std::int64_t positive(const JsonNode& node, std::int64_t otherwise) {
 
 void refuse_if_set(const JsonNode& config, const char* key) {
   if (config[key].boolean(false))
-    config[key].refuse(fmt::format("true is not supported for model_type {}",
-                                   config["model_type"].string_or("llama")));
+    config[key].refuse("true is not supported for this kind of model");
 }
 
 DecoderShape read_common(const JsonNode& config, Family family, const Defaults& d) {

@@ -15,13 +15,13 @@ inside() { # COMMANDS: run in a shell that has sourced the phases; prints both o
   echo "exit code $rc"
 }
 
-refused() { # PATTERN ARGUMENT...
-  expect "bootstrap ${*:2}" "$1" "$("$root/bootstrap" "${@:2}" 2>&1 || echo "exit code $?")"
+refused() { # PATTERN ARGUMENT...; with a cache that ends what is not refused
+  expect "bootstrap ${*:2}" "$1"$'\n'"exit code 2" "$(TESSERA_CACHE=/proc/none "$root/bootstrap" "${@:2}" 2>&1 || echo "exit code $?")"
 }
 refused "--text belongs to 'run'" deps --text "$0"
 refused "--prefix belongs to 'build'" run --prefix x
 refused '--compile-only belongs to --cuda' test --compile-only
-refused "'deps' compiles nothing" deps --jobs 2
+refused "'deps' compiles nothing; leave --jobs out" deps --jobs 2
 expect 'the plan adds up' "'test' takes about 1 min 10 s and 30 MB" "$(inside 'plan one 60 10; plan two 10 20; plan nothing 0 99; show_plan /')"
 expect 'the plan has no idle phase' '  2. two' "$(inside 'plan one 60 10; plan nothing 0 99; plan two 10 20; show_plan /')"
 expect 'too little disk is refused' 'exit code 3' "$(inside 'plan one 60 99999999; show_plan /')"

@@ -116,7 +116,7 @@ TEST_F(Config, MistakesAreNamedWithTheirPlace) {
       HasSubstr("rope_scaling.factor: a number"));
   EXPECT_THAT(refusal(R"({"model_type": "lama"})"), HasSubstr("did you mean 'llama'"));
   EXPECT_THAT(refusal(R"({"model_type": "llama", "mlp_bias": true})"),
-              HasSubstr("mlp_bias: true is not supported for model_type llama"));
+              HasSubstr("mlp_bias: true is not supported for this kind of model"));
 }
 
 }  // namespace
