@@ -91,6 +91,9 @@ void load(comm::Communicator& control, const WeightSource& source,
     std::vector<SliceView> fitting;
     for (const SliceView& view : wanted)
       if (!options.leaves_out(view.slice.name) && source.fits(view.slice)) fitting.push_back(view);
+    for (const SliceView& view : fitting)
+      require(view.data != nullptr || element_count(view.slice.box) == 0, ExitCode::usage,
+              "there is no memory to load {} into", view.slice.name);
     source.fill(fitting);
   });
 }

@@ -37,6 +37,9 @@ TEST_F(Checkpoint, ComesBackBitForBit) {
   const auto blank = hold(sample_tensors(), {}, 0, false);
   load(*control_, *opened, views_of(blank));
   EXPECT_TRUE(all_right(blank));
+  auto nowhere = views_of(blank);
+  nowhere.front().data = nullptr;
+  EXPECT_THROW(load(*control_, *opened, nowhere), Error);
 }
 
 /// A saver remembers where things lay in its last file; what it saves next may be something else.
