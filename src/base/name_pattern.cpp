@@ -13,6 +13,10 @@ bool matches(const std::string& pattern, std::string_view name) {
   return std::regex_search(name.begin(), name.end(), std::regex(pattern));
 }
 
+bool is_of_module(std::string_view param, std::string_view module) {
+  return fmt::format(".{}.", param).find(fmt::format(".{}.", module)) != std::string::npos;
+}
+
 void require_pattern(const std::string& pattern, std::string_view what) {
   try {
     const std::regex compiled(pattern);

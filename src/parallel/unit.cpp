@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "tessera/base/error.hpp"
+#include "tessera/base/name_pattern.hpp"
 #include "tessera/kernels/operation.hpp"
 #include "tessera/parallel/linear_cross_entropy.hpp"
 #include "tessera/parallel/tensor_parallel.hpp"
@@ -16,11 +17,6 @@ using model::Boundary;
 using model::Flow;
 using model::kSlotList;
 using model::Slot;
-
-/// Is "layers.2.moe.router.gate.weight" a parameter of module "moe.router.gate"?
-bool holds(const std::string& module, const std::string& param) {
-  return ("." + param + ".").find("." + module + ".") != std::string::npos;
-}
 
 model::Weight find_weight(const model::ParamSpec* spec, const std::vector<ShardGroup*>& groups) {
   for (ShardGroup* group : groups)
@@ -47,8 +43,8 @@ Unit::Unit(const model::Model& model, const model::UnitSpec& spec, std::vector<S
     for (const int param : cell.params) {
       const model::ParamSpec& weight = model.params[static_cast<std::size_t>(param)];
       step.weights.push_back(find_weight(&weight, groups_));
-      if (std::ranges::any_of(remade,
-                              [&](const std::string& module) { return holds(module, weight.fqn); }))
+      if (std::ranges::any_of(
+              remade, [&](const std::string& module) { return is_of_module(weight.fqn, module); }))
         step.remade.push_back(step.weights.back().value.unsafeGetTensorImpl());
     }
     for (const int buffer : cell.buffers)

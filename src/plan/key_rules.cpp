@@ -147,12 +147,11 @@ class KeyRules : public Rules {
     const LinearPrecision precision = linear_precision(job_);
     if (!precision.rounds()) return;
     if (job_.parallelism.enable_async_tensor_parallel)
-      reading_.resolved.warnings.push_back(fmt::format(
-          "parallelism.enable_async_tensor_parallel ({}) has no effect with {}: the "
-          "scales need all tokens before the first product",
-          at("parallelism.enable_async_tensor_parallel"), precision.is_mx() ? "MXFP8" : "float8"));
-    const char* filter =
-        precision.is_mx() ? "quantize.linear.mx.filter_fqns" : "quantize.linear.float8.filter_fqns";
+      warn_of("parallelism.enable_async_tensor_parallel",
+              fmt::format(" has no effect with {}: the scales need all tokens before the first "
+                          "product",
+                          precision.is_mx() ? "MXFP8" : "float8"));
+    const char* filter = precision.filter_key();
     if (job_.training.fused_linear_cross_entropy == "always" && precision.rounds(kOutputLayer))
       wrong({"training.fused_linear_cross_entropy", filter},
             "fused_linear_cross_entropy multiplies the output layer in high precision; add "

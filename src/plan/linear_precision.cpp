@@ -88,9 +88,9 @@ struct Blocks {
 };
 
 std::optional<Blocks> blocks_of(const LinearPrecision& precision) {
-  if (precision.is_mx()) return Blocks{mx_block, true, "MXFP8", "quantize.linear.mx.filter_fqns"};
+  if (precision.is_mx()) return Blocks{mx_block, true, "MXFP8", precision.filter_key()};
   if (precision.recipe == LinearRecipe::blockwise)
-    return Blocks{float8_block, false, "blockwise", "quantize.linear.float8.filter_fqns"};
+    return Blocks{float8_block, false, "blockwise", precision.filter_key()};
   return std::nullopt;
 }
 

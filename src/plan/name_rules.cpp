@@ -48,13 +48,11 @@ class NameRules : Rules {
   void layers() {
     const LinearPrecision precision = linear_precision(job_);
     if (!precision.rounds()) return;
-    const char* filter =
-        precision.is_mx() ? "quantize.linear.mx.filter_fqns" : "quantize.linear.float8.filter_fqns";
+    const char* filter = precision.filter_key();
     if (!reading_.understood({filter, "model.converters"})) return;
     for (const std::string& part : precision.unknown_layers(model_))
-      reading_.resolved.warnings.push_back(
-          fmt::format("{} ({}): no linear layer of {} has \"{}\" in its name", filter, at(filter),
-                      model_.name, part));
+      warn_of(filter,
+              fmt::format(": no linear layer of {} has \"{}\" in its name", model_.name, part));
   }
 
   /// As above. The default is of mixtures.
@@ -68,10 +66,9 @@ class NameRules : Rules {
     for (const std::string& part : a.per_op_sac_force_recompute_mm_shapes_by_fqns)
       if (std::ranges::find(own, part) == own.end() &&
           std::ranges::none_of(model_.params, [&](const model::ParamSpec& param) {
-            return ("." + param.fqn + ".").find("." + part + ".") != std::string::npos;
+            return is_of_module(param.fqn, part);
           }))
-        reading_.resolved.warnings.push_back(fmt::format(
-            "{} ({}): no weight of {} has \"{}\" in its name", key, at(key), model_.name, part));
+        warn_of(key, fmt::format(": no weight of {} has \"{}\" in its name", model_.name, part));
   }
 
   void tokens() {

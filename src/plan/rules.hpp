@@ -40,6 +40,11 @@ class Rules {
     }
   }
 
+  /// A warning: "KEY (where it was written)TEXT"; `text` begins with a blank or a colon.
+  void warn_of(std::string_view key, std::string_view text) {
+    reading_.resolved.warnings.push_back(fmt::format("{} ({}){}", key, at(key), text));
+  }
+
   /// Where a key was written, for a message.
   std::string at(std::string_view key) const { return reading_.place_of(key).exact(); }
 

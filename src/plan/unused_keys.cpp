@@ -27,16 +27,15 @@ class UnusedKeys : Rules {
   /// `others`: of the rule, besides `key`. A value that was misread breaks none.
   void warn(bool applies, const char* key, const char* without, Keys others = {}) {
     if (applies && reading_.understood({key}) && reading_.understood(others))
-      reading_.resolved.warnings.push_back(
-          fmt::format("{} ({}) has no effect: {}", key, at(key), without));
+      warn_of(key, fmt::format(" has no effect: {}", without));
   }
 
   void cannot_rewind(bool rewinds, const char* key) {
     if (rewinds && !job_.checkpoint.enable && reading_.understood({key, "checkpoint.enable"}))
-      reading_.resolved.warnings.push_back(
-          fmt::format("{} ({}) ends the job where it would rewind: checkpoint.enable is false, and "
-                      "there is nothing to rewind to",
-                      key, at(key)));
+      warn_of(
+          key,
+          " ends the job where it would rewind: checkpoint.enable is false, and there is nothing "
+          "to rewind to");
   }
 
   void saves() {

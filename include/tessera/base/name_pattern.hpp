@@ -12,6 +12,10 @@ namespace tessera {
 /// Is the pattern found in the name? The pattern has passed a check below.
 bool matches(const std::string& pattern, std::string_view name);
 
+/// Is "layers.2.moe.router.gate.weight" a parameter of module "moe.router.gate"? `module` is whole
+/// words between dots.
+bool is_of_module(std::string_view param, std::string_view module);
+
 /// Throws Error(usage) for a pattern that is not a regular expression. `what` holds it: an option,
 /// or words.
 void require_pattern(const std::string& pattern, std::string_view what);

@@ -30,7 +30,8 @@ struct InjectedFault {
   std::int64_t call = 0;  ///< which collective call of the step; 0: when the gradients are there
 };
 
-/// Throws Error(usage) for text that is not an entry, and for a rank that `ranks` do not have.
+/// Throws Error(usage) for text that is not an entry, for a rank that `ranks` do not have, and for
+/// a step after `steps`.
 std::vector<InjectedFault> injected_faults(const std::vector<std::string>& entries, int ranks,
                                            std::int64_t steps);
 

@@ -60,6 +60,10 @@ struct LinearPrecision {
   bool is_mx() const {
     return recipe == LinearRecipe::mxfp8_floor || recipe == LinearRecipe::mxfp8_rceil;
   }
+  /// The key that has the names in `kept`.
+  const char* filter_key() const {
+    return is_mx() ? "quantize.linear.mx.filter_fqns" : "quantize.linear.float8.filter_fqns";
+  }
   /// Are the elements that share a scale in one rank's part, so that tensor-parallel ranks need not
   /// agree?
   bool has_local_scales() const { return is_mx() || recipe == LinearRecipe::blockwise; }
