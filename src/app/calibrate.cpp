@@ -13,6 +13,7 @@
 #include "tensor_commands.hpp"
 #include "tessera/base/atomic_file.hpp"
 #include "tessera/kernels/matrix_product.hpp"
+#include "tessera/planner/machine.hpp"
 
 namespace tessera::app {
 namespace {
@@ -65,8 +66,7 @@ int run(const Args& args) {
       .between(1, 3600)
       .show_default();
   if (!flags.parse(args)) return 0;
-  require(wanted.file.ends_with(".toml"), ExitCode::usage, "--to {} does not end in .toml",
-          wanted.file);
+  planner::require_machine_file("--to", wanted.file);
   return run_on_world([&](comm::World& world, const auto&) {
     const Calibration found = calibrate(world, {wanted.seconds, wanted.folder});
     if (world.rank() == 0) write(wanted, found, world.size());

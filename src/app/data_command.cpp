@@ -31,7 +31,7 @@ struct Prepare {
       : app(parent.add_subcommand("prepare", "tokenize text into a token file")) {
     app.add_option("--tokenizer", tokenizer, "tokenizer.json or its folder").required();
     app.add_option("-o,--output", output, "the token file to write").required();
-    app.add_option("--seed", options.seed, "seed of the shuffle of documents [0]");
+    app.add_option("--seed", options.seed, "seed of the shuffle of documents [0]").at_least(0);
     app.add_option("--threads", options.threads, "threads that encode text [all cores]").positive();
     corpus.add_to(app);
   }

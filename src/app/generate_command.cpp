@@ -98,8 +98,9 @@ int run(const Args& args) {
                                     "sample from the k most likely tokens; 0 = all")
                          .show_default()
                          .at_least(0);
-  const auto seed =
-      app.add_option("--seed", options.sampling.seed, "seed of the sampling").show_default();
+  const auto seed = app.add_option("--seed", options.sampling.seed, "seed of the sampling")
+                        .show_default()
+                        .at_least(0);
   app.add_flag("--print-ids", options.print_ids, "print token ids instead of text");
   const auto [own, job] = tessera::app::split_job_flags(args);
   if (!app.parse(own)) return 0;

@@ -53,8 +53,7 @@ void check_run(const PlanRequest& request, const Args& args) {
                  "--picture", "--tokens", "--price", "--gpu-mtbf"});
   require(request.job.empty(), ExitCode::usage, "the job of --from is that of the run; omit '{}'",
           request.job.front());
-  require(request.out.empty() || request.out.ends_with(".toml"), ExitCode::usage,
-          "--out {} does not end in .toml", request.out);
+  if (!request.out.empty()) planner::require_machine_file("--out", request.out);
 }
 
 void check_picture(const PlanRequest& request) {

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <array>
+#include <charconv>
 #include <limits>
 
 #include "draft.hpp"
@@ -63,9 +64,20 @@ constexpr std::string_view type_name_of() {
     return "list of lists";
 }
 
+/// A flag's whole number that no integer holds stays text.
+bool exceeds_64_bits(std::string_view text) {
+  std::int64_t number = 0;
+  const char* end = text.data() + text.size();
+  const auto [read, error] = std::from_chars(text.data(), end, number);
+  return read == end && error == std::errc::result_out_of_range;
+}
+
 template <class T>
 std::string mismatch(const Value& value) {
   const std::string_view wanted = type_name_of<T>();
+  const auto* text = std::get_if<std::string>(&value);
+  if (wanted == "integer" && text && exceeds_64_bits(*text))
+    return fmt::format("must fit 64 bits, and {} does not", shown(*text));
   return fmt::format("must be {} {}{}, not {} ({})", wanted == "integer" ? "an" : "a", wanted,
                      wanted == "boolean" ? " (true or false)" : "", kind_of(value),
                      shown(to_text(value)));

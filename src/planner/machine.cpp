@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <filesystem>
 
 #include "facts_file.hpp"
 #include "host_keys.hpp"
@@ -135,6 +136,16 @@ Machine load_machine(const std::string& name) {
   machine.name = name;
   Reader(facts, machine).read();
   return machine;
+}
+
+void require_machine_file(const std::string& flag, const std::string& file) {
+  require(file.ends_with(".toml"), ExitCode::usage, "{} {} does not end in .toml", flag, file);
+  if (std::error_code ignored; !std::filesystem::exists(file, ignored)) return;
+  try {
+    load_machine(file);
+  } catch (const Error&) {
+    fail(ExitCode::usage, "{} {} is there and is no machine file; name another file", flag, file);
+  }
 }
 
 std::string file_text_of(const Machine& machine) {

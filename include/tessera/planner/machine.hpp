@@ -70,6 +70,10 @@ std::vector<std::string> machine_names();
 /// key that a machine does not have.
 Machine load_machine(const std::string& name);
 
+/// Throws Error(usage) unless `file` ends in ".toml" and is absent or a machine file, which may be
+/// replaced. `flag` named it.
+void require_machine_file(const std::string& flag, const std::string& file);
+
 /// The file that it was read from, or a new one of this host.
 std::string file_text_of(const Machine& machine);
 
