@@ -138,7 +138,7 @@ at::Tensor rope(const at::Tensor& x, const at::Tensor& cos, const at::Tensor& si
 
 Heads rope_heads(std::vector<at::Tensor> products, std::int64_t batch, std::int64_t head_dim,
                  const at::Tensor& cos, const at::Tensor& sin) {
-  TESSERA_EXPECT(products.size() == 3 && head_dim % 2 == 0 && batch > 0,
+  TESSERA_EXPECT(products.size() == 3 && head_dim > 0 && head_dim % 2 == 0 && batch > 0,
                  "rope needs queries, keys and values with an even head_dim");
   for (const at::Tensor& x : products)
     TESSERA_EXPECT(x.dim() == 2 && x.size(0) == products[0].size(0) && x.size(0) % batch == 0 &&

@@ -26,6 +26,9 @@ Schedule::Schedule(const plan::LearningRatePlan& p)
       stable_steps_(1) {
   TESSERA_EXPECT(p.warmup_steps >= 0 && p.total_steps >= 0, "warm-up {} of {} steps",
                  p.warmup_steps, p.total_steps);
+  const double ratio = p.decay_ratio.value_or(0), least = p.min_lr_factor;
+  TESSERA_EXPECT(ratio >= 0 && ratio <= 1 && least >= 0 && least <= 1,
+                 "decay over {} of the steps, to {}", ratio, least);
   if (!p.decay_ratio) return;
   const std::int64_t wanted = round_half_even(static_cast<double>(p.total_steps) * *p.decay_ratio);
   decay_steps_ = std::min(decay_steps_, wanted);

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <limits>
+#include <utility>
 
 #include "cells.hpp"
 #include "tessera/base/error.hpp"
@@ -187,6 +188,8 @@ Timeline simulate(const ActionLists& lists, const StageMap& map, const Durations
 
 Timeline simulate(const ActionLists& lists, const StageMap& map,
                   const IndexedVector<StageIndex, Durations>& durations) {
+  TESSERA_EXPECT(std::cmp_equal(durations.size(), map.stages()), "durations of {} stages, not {}",
+                 durations.size(), map.stages());
   return Simulation(lists, map, durations).run();
 }
 

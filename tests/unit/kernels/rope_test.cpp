@@ -153,6 +153,10 @@ TEST(Rope, RefusesWhatDoesNotFit) {
   EXPECT_THROW(rope(at::ones({1, 5, 2, 8}), tables.cos, tables.sin), ContractViolation);
   EXPECT_THROW(rope(at::ones({1, 4, 2, 8}, at::kDouble), tables.cos, tables.sin),
                ContractViolation);
+  for (const std::int64_t head_dim : {0, 7})
+    EXPECT_THROW(rope_heads({at::ones({4, 8}), at::ones({4, 8}), at::ones({4, 8})}, 1, head_dim,
+                            tables.cos, tables.sin),
+                 ContractViolation);
 }
 
 }  // namespace

@@ -3,6 +3,7 @@
 
 #include <gtest/gtest.h>
 
+#include <limits>
 #include <vector>
 
 #include "tessera/base/error.hpp"
@@ -116,6 +117,14 @@ TEST(Schedule, HoldsTheLastValue) {
   const Schedule plain(cases[0].options);
   EXPECT_EQ(plain.factor(1000), plain.factor(19));
   EXPECT_EQ(Schedule({.warmup_steps = 0, .total_steps = 0}).factor(3), 1.0);
+}
+
+TEST(Schedule, TakesSharesOfTheRunAlone) {
+  const double nan = std::numeric_limits<double>::quiet_NaN();
+  for (const double wrong : {-0.1, 1.5, nan}) {
+    EXPECT_THROW(Schedule({.total_steps = 4, .decay_ratio = wrong}), ContractViolation) << wrong;
+    EXPECT_THROW(Schedule({.total_steps = 4, .min_lr_factor = wrong}), ContractViolation) << wrong;
+  }
 }
 
 }  // namespace

@@ -132,6 +132,8 @@ TEST(Schedule, PairsTakeLessByWhatTheyHide) {
   EXPECT_DOUBLE_EQ(timeline.bubble(), 0);
   for (const std::size_t i : {2, 3})
     EXPECT_DOUBLE_EQ(timeline.ranks[PipelineRank(0)][i].begin, 4) << "the two begin together";
+  EXPECT_THROW(simulate(pair, map, IndexedVector<StageIndex, Durations>(1, durations)),
+               ContractViolation);
 }
 
 TEST(Schedule, PairsThatNeedEachOtherAreFound) {
