@@ -71,11 +71,22 @@ bool owner_is_dead(const fs::path& partial) {
          start_ticks(pid) != ticks;
 }
 
+/// By the clock that stamps the files of `folder`: a file server's may differ from this node's.
+fs::file_time_type now_in(const fs::path& folder) {
+  const fs::path probe = folder / (std::string(kHintPartial) + make_uuid());
+  std::error_code error;
+  std::ofstream(probe).flush();
+  const fs::file_time_type now = fs::last_write_time(probe, error);
+  if (error) return fs::file_time_type::clock::now();
+  fs::remove(probe, error);
+  return now;
+}
+
 bool is_stale(const fs::path& folder, double stale_seconds) {
   auto newest = fs::last_write_time(folder);
   for (const auto& entry : fs::directory_iterator(folder))
     newest = std::max(newest, entry.last_write_time());
-  return std::chrono::duration<double>(fs::file_time_type::clock::now() - newest).count() >
+  return std::chrono::duration<double>(now_in(folder.parent_path()) - newest).count() >
          stale_seconds;
 }
 
@@ -138,9 +149,10 @@ fs::path damaged_path(const fs::path& folder, std::int64_t step, const std::stri
   return folder / fmt::format("{}.damaged-{}", step_name(step), uuid);
 }
 
-void write_hint(const fs::path& folder, const std::string& step_folder, const std::string& uuid) {
-  const fs::path temporary = folder / (std::string(kHintPartial) + uuid);
-  write_text(temporary, step_folder + "\n", ExitCode::checkpoint);
+void write_hint(const fs::path& folder) {
+  const fs::path temporary = folder / (std::string(kHintPartial) + make_uuid());
+  write_text(temporary, list_steps(folder).back().path.filename().string() + "\n",
+             ExitCode::checkpoint);
   rename_path(temporary, folder / kHintName, ExitCode::checkpoint);
 }
 

@@ -50,10 +50,9 @@ bool is_dead_partial(const std::filesystem::path& partial, double stale_seconds)
 void remove_step(const std::filesystem::path& step_folder);
 
 inline constexpr const char* kHintName = "LATEST";
-/// Replaces `folder/LATEST`, which names the newest step folder for people and scripts; nothing
-/// here reads it.
-void write_hint(const std::filesystem::path& folder, const std::string& step_folder,
-                const std::string& uuid);
+/// Replaces `folder/LATEST`, which names the newest of its step folders, of which there is one, for
+/// people and scripts; nothing here reads it.
+void write_hint(const std::filesystem::path& folder);
 
 /// Work after a commit, which can no longer fail: an exception is a warning in the log.
 void warn_if_it_fails(const std::function<void()>& work);

@@ -57,8 +57,9 @@ void check_fit(const WeightSource& source, const TensorTable& wanted, const Load
     if (!source.find(want.name))
       found.add(options.missing, "missing", want.name, source.misfit(want));
   require(found.errors.count() == 0, source.misfit_kind(),
-          "{} does not fit this job; use the configuration with which it was written, or exclude "
-          "tensors (checkpoint.exclude_from_loading, checkpoint.load_mismatch):{}",
+          "{} does not fit this job; use the configuration with which it was written. A run that "
+          "trains may exclude tensors (checkpoint.exclude_from_loading, "
+          "checkpoint.load_mismatch):{}",
           source.description(), found.errors.table());
   if (found.warnings.count() != 0 && options.log)
     options.log(

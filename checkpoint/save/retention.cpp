@@ -86,9 +86,7 @@ void prune(const fs::path& folder, const std::vector<Removal>& removals) {
     else
       remove_quietly(removal.path);
   }
-  const std::vector<StepFolder> steps = list_steps(folder);
-  if (!removals.empty() && !steps.empty() && check_hint(folder))
-    write_hint(folder, steps.back().path.filename().string(), make_uuid());
+  if (!removals.empty() && !list_steps(folder).empty() && check_hint(folder)) write_hint(folder);
 }
 
 }  // namespace tessera::checkpoint

@@ -230,8 +230,7 @@ SaveResult SaveAttempt::conclude() {
 }
 
 void SaveAttempt::tidy() const {
-  warn_if_it_fails(
-      [&] { write_hint(options_.folder, folders_.whole.filename().string(), folders_.uuid); });
+  warn_if_it_fails([&] { write_hint(options_.folder); });
   warn_if_it_fails([&] {
     retain(options_.folder, {options_.keep_latest_k, options_.keep_every}, state_.step);
   });

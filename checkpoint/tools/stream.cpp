@@ -53,10 +53,7 @@ class Streaming {
     sync_folder(options_.folder, ExitCode::checkpoint);
     if (options_.write_index)
       warn_if_it_fails([&] { write_index(options_.folder, final_, manifest_); });
-    warn_if_it_fails([&] {
-      write_hint(options_.folder, list_steps(options_.folder).back().path.filename().string(),
-                 manifest_.uuid);
-    });
+    warn_if_it_fails([&] { write_hint(options_.folder); });
     return final_;
   }
 

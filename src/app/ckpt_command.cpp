@@ -216,12 +216,12 @@ int run(const tessera::app::Args& args) {
   Verify verified;
   Prune pruned;
   Reshard resharded;
-  const auto add = [&](const char* name, const char* summary) {
+  const auto add = [&](const char* name, const char* summary,
+                       const char* of =
+                           "folder of a run, its checkpoint folder, or the folder of "
+                           "a step") {
     Flags command = app.add_subcommand(name, summary);
-    command
-        .add_option("folder", folder,
-                    "folder of a run, its checkpoint folder, or the folder of a step")
-        .required();
+    command.add_option("folder", folder, of).required();
     return command;
   };
   const Flags listing = add("list", "list checkpoints, one a line");
@@ -235,7 +235,8 @@ int run(const tessera::app::Args& args) {
   Flags comparing =
       add("diff", "print the tensors that differ, and by how much; exits with 1 if any do");
   comparing.add_option("other", other, "the second checkpoint").required();
-  Flags pruning = add("prune", "remove old checkpoints, but never the latest valid one");
+  Flags pruning = add("prune", "remove old checkpoints, but never the latest valid one",
+                      "folder of a run, or its checkpoint folder");
   pruned.add_to(pruning);
   Flags resharding = add("reshard", "rewrite a checkpoint with another number of files");
   resharded.add_to(resharding);

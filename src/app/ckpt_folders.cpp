@@ -34,6 +34,8 @@ fs::path folder_in_run(const fs::path& run) {
 }  // namespace
 
 fs::path checkpoint_folder_of(const std::string& argument) {
+  require(!is_step(argument), ExitCode::usage,
+          "{} is the folder of one step; name the folder above it", argument);
   std::vector<fs::path> folders{argument, argument / folder_in_run(argument)};
   if (is_run(argument)) std::ranges::reverse(folders);
   for (const fs::path& folder : folders)

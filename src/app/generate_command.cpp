@@ -84,7 +84,8 @@ int run(const Args& args) {
       "generate");
   app.add_option("run", options.run,
                  "the run's folder (job.dump_folder), a Hugging Face folder, or a job file");
-  const auto text = app.add_option("--prompt", options.prompt, "text to continue");
+  const auto text = app.add_option("--prompt", options.prompt,
+                                   "text to continue; the tokenizer's BOS token comes before it");
   app.add_option("--prompt-ids", options.prompt_ids, "token ids to continue, comma-separated")
       .delimiter(',')
       .excludes(text);

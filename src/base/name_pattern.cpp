@@ -2,6 +2,7 @@
 #include "tessera/base/name_pattern.hpp"
 
 #include <algorithm>
+#include <map>
 #include <regex>
 
 #include "tessera/base/error.hpp"
@@ -10,7 +11,12 @@
 namespace tessera {
 
 bool matches(const std::string& pattern, std::string_view name) {
-  return std::regex_search(name.begin(), name.end(), std::regex(pattern));
+  // A job has few patterns, which meet every tensor's name; to compile one takes longer than to
+  // search.
+  thread_local std::map<std::string, std::regex> compiled;
+  const auto [found, is_new] = compiled.try_emplace(pattern);
+  if (is_new) found->second = std::regex(pattern);
+  return std::regex_search(name.begin(), name.end(), found->second);
 }
 
 bool is_of_module(std::string_view param, std::string_view module) {

@@ -20,7 +20,13 @@ constexpr std::uint64_t kTags = 1u << 14;
 
 /// gathered size up to which one exchange beats two
 constexpr std::size_t kSmallAllReduce_bytes = 64 * 1024;
-constexpr int kManyRanks = 32;  ///< from here MPI's own all-gather beats pairwise messages
+constexpr int kManyRanks = 32;  ///< from here MPI's own collectives beat pairwise messages
+
+/// Of integers, whose reductions have the same bits in every order; else MPI_DATATYPE_NULL.
+MPI_Datatype integer_type(DType dtype) {
+  if (dtype == DType::i64) return MPI_INT64_T;
+  return dtype == DType::i32 ? MPI_INT32_T : MPI_DATATYPE_NULL;
+}
 
 }  // namespace
 
@@ -90,12 +96,24 @@ Request MpiCommunicator::all_reduce(Buffer inout, Op op) {
   Operation operation = begin(info(Call::all_reduce, inout, op), inout, inout.bytes());
   const bool small = inout.bytes() * static_cast<std::size_t>(size_) <= kSmallAllReduce_bytes ||
                      inout.count < size_;
-  if (small) {
+  if (size_ >= kManyRanks && small && integer_type(inout.dtype) != MPI_DATATYPE_NULL) {
+    all_reduce_integers(*operation, inout, op);
+  } else if (small) {
     all_reduce_small(*operation, inout, op);
   } else {
     all_reduce_large(*operation, inout, op);
   }
   return launch(std::move(operation));
+}
+
+/// Messages by the logarithm of the ranks, where all_reduce_small() has as many as ranks.
+void MpiCommunicator::all_reduce_integers(MpiOperation& operation, Buffer inout, Op op) {
+  const MPI_Op sum_or_end = op == Op::sum ? MPI_SUM : op == Op::max ? MPI_MAX : MPI_MIN;
+  MPI_Request request = MPI_REQUEST_NULL;
+  check_mpi(MPI_Iallreduce(MPI_IN_PLACE, inout.data, static_cast<int>(inout.count),
+                           integer_type(inout.dtype), sum_or_end, place_.comm, &request),
+            "MPI_Iallreduce", place_);
+  operation.add(request, "MPI_Iallreduce");
 }
 
 void MpiCommunicator::all_reduce_small(MpiOperation& operation, Buffer inout, Op op) {
@@ -145,9 +163,9 @@ Request MpiCommunicator::all_gather(Buffer in, Buffer out) {
   return launch(std::move(operation));
 }
 
-/// `mine` is this rank's part of `out`.
+/// `mine` is this rank's part of `out`. Open MPI before 4.1.4 finds the parts by an int.
 void MpiCommunicator::all_gather_many(MpiOperation& operation, Buffer mine, Buffer out) {
-  if (size_ >= kManyRanks && mine.bytes() <= INT_MAX) {
+  if (size_ >= kManyRanks && out.bytes() <= INT_MAX) {
     MPI_Request request = MPI_REQUEST_NULL;
     check_mpi(MPI_Iallgather(MPI_IN_PLACE, 0, MPI_BYTE, out.data, static_cast<int>(mine.bytes()),
                              MPI_BYTE, place_.comm, &request),

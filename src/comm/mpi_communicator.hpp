@@ -53,6 +53,7 @@ class MpiCommunicator final : public Communicator {
   LoggedCall logged(const CallInfo& info, int peer = -1, std::span<const Buffer> in = {}) const;
   CallInfo info(Call call, const Buffer& buffer, Op op = Op::sum, int root = -1);
   int tag() const;
+  void all_reduce_integers(MpiOperation& operation, Buffer inout, Op op);
   void all_reduce_small(MpiOperation& operation, Buffer inout, Op op);
   void all_reduce_large(MpiOperation& operation, Buffer inout, Op op);
   void all_gather_many(MpiOperation& operation, Buffer in, Buffer out);

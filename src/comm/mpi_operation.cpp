@@ -62,6 +62,11 @@ class Progress {
     const std::lock_guard lock(mutex_);
     return operation.done_;
   }
+  /// Unless it has ended; another thread may be driving it.
+  static void fail(MpiOperation& operation, std::exception_ptr error) {
+    const std::lock_guard lock(mutex_);
+    if (!operation.done_) operation.fail(std::move(error));
+  }
 
  private:
   static inline std::mutex mutex_;
@@ -225,13 +230,14 @@ void MpiOperation::wait_at_most(double seconds) {
   logged_.waited_for();
   while (!test() && now_ns() < deadline) {
   }
-  if (!done_)
-    fail(std::make_exception_ptr(
-        Error(ExitCode::communication,
-              fmt::format("{} on axis {} (rank {} of {}) did not complete within {:g} s after all "
-                          "members had joined it; "
-                          "another rank has failed; see its message",
-                          describe(info_), place_.axis, place_.rank, place_.size, seconds))));
+  if (!test())
+    Progress::fail(
+        *this,
+        std::make_exception_ptr(Error(
+            ExitCode::communication,
+            fmt::format("{} on axis {} (rank {} of {}) did not complete within {:g} s after all "
+                        "members had joined it; another rank has failed; see its message",
+                        describe(info_), place_.axis, place_.rank, place_.size, seconds))));
   wait();
 }
 

@@ -74,16 +74,16 @@ class PendingOperations final : public Probe {
   };
   std::optional<Error> look_at_events() {
     const std::lock_guard lock(mutex_);
-    std::optional<Error> failure = forget_ended();
+    forget_ended();
     if (!pending_.empty() && !pending_.front().started &&
         cudaEventQuery(pending_.front().begun.get()) == cudaSuccess) {
       pending_.front().started = true;
       pending_.front().call.waited_for();
     }
-    return failure;
+    return std::exchange(failure_, std::nullopt);
   }
-  /// What the GPU failed with, the first time that it is seen; none of the operations ends then.
-  std::optional<Error> forget_ended() {
+  /// Where the GPU has failed, none of the operations ends.
+  void forget_ended() {
     cudaError_t state = cudaSuccess;
     while (!pending_.empty() &&
            (state = cudaEventQuery(pending_.front().done.get())) == cudaSuccess) {
@@ -91,13 +91,12 @@ class PendingOperations final : public Probe {
       pending_.pop_front();
     }
     if (state == cudaSuccess || state == cudaErrorNotReady || std::exchange(has_failed_, true))
-      return std::nullopt;
+      return;
     try {
       check_cuda(state, "cudaEventQuery");
     } catch (const Error& error) {
-      return error;
+      failure_ = error;
     }
-    return std::nullopt;
   }
 
   std::shared_ptr<NcclHandle> nccl_;
@@ -105,6 +104,7 @@ class PendingOperations final : public Probe {
   std::mutex mutex_;
   std::deque<Pending> pending_;
   bool has_failed_ = false;
+  std::optional<Error> failure_;  ///< which the next look() returns
 };
 
 }  // namespace tessera::comm

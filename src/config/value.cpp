@@ -77,7 +77,7 @@ std::string mismatch(const Value& value) {
   const std::string_view wanted = type_name_of<T>();
   const auto* text = std::get_if<std::string>(&value);
   if (wanted == "integer" && text && exceeds_64_bits(*text))
-    return fmt::format("must fit 64 bits, and {} does not", shown(*text));
+    return fmt::format("must be an integer of 64 bits, which {} is not", shown(*text));
   return fmt::format("must be {} {}{}, not {} ({})", wanted == "integer" ? "an" : "a", wanted,
                      wanted == "boolean" ? " (true or false)" : "", kind_of(value),
                      shown(to_text(value)));

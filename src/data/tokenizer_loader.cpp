@@ -187,10 +187,6 @@ Tokenizer Tokenizer::load(const std::filesystem::path& file_or_folder) {
   const JsonNode model = root["model"], added = root["added_tokens"];
   auto parts = std::make_unique<Parts>();
   parts->content_hash = data::content_hash(json_text(document));
-  if (root.is_object() && !model.is_object())
-    root.refuse(
-        "this is not a tokenizer.json: it has no \"model\"; make one with `tessera tokenizer "
-        "train`");
   check_model(model);
   check_decoder(root["decoder"]);
   parts->nfc = read_normalizer(root["normalizer"]);

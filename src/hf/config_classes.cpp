@@ -7,6 +7,7 @@
 
 #include "config_fields.hpp"
 #include "tessera/base/error.hpp"
+#include "tessera/hf/config.hpp"
 
 namespace tessera::hf {
 namespace {
@@ -64,11 +65,14 @@ DecoderShape read_mixtral(const JsonNode& config) {
 
 LatentAttention read_latent(const JsonNode& config) {
   LatentAttention latent;
-  latent.query_rank = !config["q_lora_rank"].is_null() ? at_least(0, config["q_lora_rank"], 0) : 0;
+  const bool named = config.object().contains("q_lora_rank");
+  if (!named || !config["q_lora_rank"].is_null())  // null: from the whole input
+    latent.query_rank = at_least(0, config["q_lora_rank"], 1536);
   latent.rank = positive(config["kv_lora_rank"], 512);
   latent.nope_dim = positive(config["qk_nope_head_dim"], 128);
   latent.rope_dim = positive(config["qk_rope_head_dim"], 64);
   latent.value_dim = positive(config["v_head_dim"], 128);
+  latent.norm_eps = above_zero(config["latent_norm_eps"], kLatentEps);
   require(latent.rope_dim % 2 == 0, ExitCode::usage,
           "{}: qk_rope_head_dim {} must be even (RoPE rotates pairs)", config.where(),
           latent.rope_dim);
@@ -99,7 +103,6 @@ DecoderShape read_deepseek(const JsonNode& config) {
   require(shape.kv_heads == shape.heads, ExitCode::usage,
           "{}: latent attention has as many key-value heads as heads", config.where());
   shape.latent = read_latent(config);
-  if (config["q_lora_rank"].is_null()) shape.latent->query_rank = 0;
   shape.head_dim = shape.latent->nope_dim + shape.latent->rope_dim;
   shape.mixture = read_mixture(config, "n_routed_experts", 256, 8);
   RoutingRule& rule = shape.mixture->routing;

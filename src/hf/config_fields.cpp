@@ -13,20 +13,29 @@ using namespace model;
 
 namespace {
 
-RopeScaling llama3_scaling(const JsonNode& config) {
+/// Of the model before it was stretched. transformers: the one beside the scaling, else the one
+/// within it, else max_position_embeddings.
+std::int64_t original_positions(const JsonNode& scaling, const JsonNode& config,
+                                std::int64_t otherwise) {
+  constexpr const char* kKey = "original_max_position_embeddings";
+  const std::int64_t most = positive(config["max_position_embeddings"], otherwise);
+  return positive(config[kKey], positive(scaling[kKey], most));
+}
+
+RopeScaling llama3_scaling(const JsonNode& config, const JsonNode& model) {
   RopeScaling scaling;
+  if (config["mscale_all_dim"].number(0) != 0)
+    config["mscale_all_dim"].refuse("it is supported with YaRN alone");
   scaling.factor = above_zero(config["factor"], scaling.factor);
   scaling.low_freq_factor = above_zero(config["low_freq_factor"], scaling.low_freq_factor);
   scaling.high_freq_factor = above_zero(config["high_freq_factor"], scaling.high_freq_factor);
-  scaling.original_max_position =
-      positive(config["original_max_position_embeddings"], scaling.original_max_position);
+  scaling.original_max_position = original_positions(config, model, scaling.original_max_position);
   return scaling;
 }
 
-/// `positions`: what transformers takes for the original positions if the file does not say.
-Yarn yarn_scaling(const JsonNode& config, std::int64_t positions) {
+Yarn yarn_scaling(const JsonNode& config, const JsonNode& model) {
   Yarn yarn;
-  yarn.original_max_position = positive(config["original_max_position_embeddings"], positions);
+  yarn.original_max_position = original_positions(config, model, yarn.original_max_position);
   if (config["factor"].is_null()) config["factor"].refuse("YaRN needs it");
   yarn.factor = above_zero(config["factor"], 1);
   yarn.beta_fast = above_zero(config["beta_fast"], 32);
@@ -44,9 +53,9 @@ void read_scaling(DecoderShape& shape, const JsonNode& scaling, const JsonNode& 
   if (scaling.is_null()) return;
   const std::string type = scaling["rope_type"].string_or(scaling["type"].string_or("default"));
   if (type == "llama3") {
-    shape.rope_scaling = llama3_scaling(scaling);
+    shape.rope_scaling = llama3_scaling(scaling, config);
   } else if (type == "yarn") {
-    shape.yarn = yarn_scaling(scaling, positive(config["max_position_embeddings"], 4096));
+    shape.yarn = yarn_scaling(scaling, config);
   } else {
     require(type == "default", ExitCode::usage,
             "{}: RoPE scaling of type \"{}\" is not supported; use llama3, yarn or default",
@@ -54,12 +63,23 @@ void read_scaling(DecoderShape& shape, const JsonNode& scaling, const JsonNode& 
   }
 }
 
+bool has_values(const JsonNode& node) { return !node.is_null() && !node.object().empty(); }
+
+/// transformers 4 has rope_scaling and rope_theta, transformers 5 has rope_parameters. Where
+/// rope_scaling holds something, it replaces rope_parameters, with the theta in it.
 void read_rope(DecoderShape& shape, const JsonNode& config, double default_theta) {
-  const JsonNode parameters = config["rope_parameters"];  // transformers 5
-  read_scaling(shape, parameters.is_null() ? config["rope_scaling"] : parameters, config);
-  shape.rope_theta = above_zero(config["rope_theta"], default_theta);
-  if (!parameters.is_null())
-    shape.rope_theta = above_zero(parameters["rope_theta"], shape.rope_theta);
+  const JsonNode parameters = config["rope_parameters"], scaling = config["rope_scaling"];
+  const JsonNode& used = has_values(scaling) ? scaling : parameters;
+  read_scaling(shape, used, config);
+  const auto theta_of = [&](const JsonNode& rope) {
+    const double theta = above_zero(config["rope_theta"], default_theta);
+    return has_values(rope) ? above_zero(rope["rope_theta"], theta) : theta;
+  };
+  shape.rope_theta = theta_of(used);
+  if (has_values(scaling) && has_values(parameters) && theta_of(parameters) != shape.rope_theta)
+    scaling.refuse(fmt::format(
+        "it replaces rope_parameters, whose rope_theta is {}, and has {}; set its rope_theta",
+        theta_of(parameters), shape.rope_theta));
 }
 
 }  // namespace

@@ -38,6 +38,7 @@ void add_latent(OrderedJson& config, const LatentAttention& a) {
   config["qk_nope_head_dim"] = a.nope_dim;
   config["qk_rope_head_dim"] = a.rope_dim;
   config["v_head_dim"] = a.value_dim;
+  if (a.norm_eps != kLatentEps) config["latent_norm_eps"] = a.norm_eps;
   config["rope_interleave"] = true;
   config["head_dim"] = a.rope_dim;
 }

@@ -36,6 +36,17 @@ void prepare_folder(const fs::path& folder, bool replace) {
   make_folders(folder, ExitCode::environment);
 }
 
+std::string described_differences(const model::Properties& now, const fs::path& weights) {
+  std::error_code ignored;
+  const fs::path folder = fs::is_directory(weights, ignored) ? weights : weights.parent_path();
+  if (!fs::exists(folder / kConfig, ignored)) return "";
+  try {
+    return model::differences(now, model::properties_of(read_config(folder / kConfig)));
+  } catch (const Error&) {
+    return "";
+  }
+}
+
 fs::path weights_in(const fs::path& folder) { return folder / kWeights; }
 
 void write_texts(const fs::path& folder, const model::DecoderShape& shape, DType dtype,

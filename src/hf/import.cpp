@@ -31,12 +31,13 @@ TensorInfo described(const ModelWeights& weights, const std::filesystem::path& p
   return tensor;
 }
 
-/// What balances experts; zero where the files have none.
+/// What balances experts; zero where Hugging Face's files of such models have none.
 TensorInfo described(const ModelWeights& weights, const std::filesystem::path& path,
                      const model::BufferSpec& buffer) {
   const TensorInfo tensor{"model/" + buffer.fqn, DType::f32, buffer.shape};
-  require(!weights.find(tensor.name) || weights.misfit(tensor).empty(), ExitCode::data,
-          "{}: {} (for {})", path.string(), weights.misfit(tensor), buffer.fqn);
+  const bool may_lack = buffer.hf_name.empty() && !weights.find(tensor.name);
+  require(may_lack || weights.misfit(tensor).empty(), ExitCode::data, "{}: {} (for {})",
+          path.string(), weights.misfit(tensor), buffer.fqn);
   return tensor;
 }
 

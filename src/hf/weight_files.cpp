@@ -4,10 +4,13 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
+#include <nlohmann/json.hpp>
 
 #include "tessera/base/box.hpp"
 #include "tessera/base/convert.hpp"
 #include "tessera/base/error.hpp"
+#include "tessera/base/file.hpp"
+#include "tessera/base/json_reader.hpp"
 #include "tessera/base/shard.hpp"
 
 namespace tessera::hf {
@@ -15,6 +18,7 @@ namespace {
 
 constexpr std::int64_t kFp8Block = 128, kMxfp4Block = 32, kMxfp4Bytes = kMxfp4Block / 2;
 constexpr std::int64_t kDecodedElements = std::int64_t{4} << 20;  // at a time
+constexpr std::int64_t kMostConfigBytes = std::int64_t{1} << 20;
 constexpr std::array<float, 8> kE2m1{0, 0.5f, 1, 1.5f, 2, 3, 4, 6};
 
 float e4m3(unsigned bits) {
@@ -62,6 +66,25 @@ std::vector<T> values_of(const SafetensorsReader& reader, const TensorSlice& sli
   return values;
 }
 
+/// The config.json beside the weights, if there is one, may name other blocks, of which there can
+/// be as many.
+void require_fp8_blocks(const std::filesystem::path& weights) {
+  std::error_code ignored;
+  const std::filesystem::path folder =
+      std::filesystem::is_directory(weights, ignored) ? weights : weights.parent_path();
+  const TextSource source{folder / "config.json", ExitCode::data};
+  if (!std::filesystem::exists(source.path, ignored)) return;
+  const nlohmann::json parsed =
+      parse_json(read_text(source.path, kMostConfigBytes, ExitCode::data), source);
+  const JsonNode how = JsonNode(parsed, source)["quantization_config"];
+  if (how.is_null() || how["weight_block_size"].is_null()) return;
+  const JsonNode size = how["weight_block_size"];
+  for (std::size_t i = 0; i < size.size(); ++i)
+    if (size[i].count() != kFp8Block)
+      size.refuse(
+          fmt::format("FP8 weights in other blocks than {0} x {0} are not supported", kFp8Block));
+}
+
 /// NAME of NAME + suffix; "" when the name ends in another way.
 std::string stem(const std::string& name, std::string_view suffix) {
   return name.ends_with(suffix) ? name.substr(0, name.size() - suffix.size()) : "";
@@ -75,6 +98,9 @@ WeightFiles::WeightFiles(const std::filesystem::path& file_or_folder)
     if (tensor.name.ends_with("_scale_inv")) add_fp8(tensor);
     if (tensor.name.ends_with("_blocks")) add_mxfp4(tensor);
   }
+  const bool fp8 =
+      std::ranges::any_of(quantized_, [](const auto& named) { return !named.second.mxfp4; });
+  if (fp8) require_fp8_blocks(path_);
 }
 
 void WeightFiles::require_scales(bool good, const TensorInfo& values,

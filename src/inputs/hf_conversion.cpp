@@ -7,10 +7,12 @@
 #include <fstream>
 
 #include "tessera/base/error.hpp"
+#include "tessera/base/log.hpp"
 #include "tessera/checkpoint/checkpoint_reader.hpp"
 #include "tessera/checkpoint/inspect.hpp"
 #include "tessera/config/resolve.hpp"
 #include "tessera/data/tokenizer_record.hpp"
+#include "tessera/hf/config.hpp"
 #include "tessera/hf/export.hpp"
 #include "tessera/hf/folder.hpp"
 #include "tessera/hf/import.hpp"
@@ -85,6 +87,9 @@ fs::path import_weights(const fs::path& weights, const ImportOptions& options) {
   const hf::WeightFiles files(weights);
   const model::DecoderShape shape =
       plan::decoder_shape_of(job_of(weights, options).job, hf::vocabulary_rows(files));
+  const std::string differences = hf::described_differences(model::properties_of(shape), weights);
+  if (!differences.empty())
+    log::warning("the weights in {} are those of another model: {}", weights.string(), differences);
   const hf::Import import(files, shape, options.dtype);
   return import.write({options.folder, options.files},
                       job_to_keep(weights, options).with_absolute_paths().to_toml());
@@ -96,11 +101,22 @@ Exported export_hf(const fs::path& folder, const fs::path& out, const ExportOpti
   const config::JobConfig job = job_inside(opened).job;
   const std::int64_t vocab = opened.find("model/tok_embeddings.weight")->shape[0];
   model::DecoderShape shape = plan::decoder_shape_of(job, vocab);
-  shape.max_positions = std::max(shape.max_positions, job.training.seq_len);
+  const std::string differences =
+      model::differences(model::properties_of(shape), model::properties_in(opened.extra()));
+  require(differences.empty(), ExitCode::usage,
+          "{} holds another model than {} describes now: {}; restore that file",
+          opened.folder().string(), job.model.hf_config.value_or("its job"), differences);
+  if (opened.step() > 0)  // has been trained with so many
+    shape.max_positions = std::max(shape.max_positions, job.training.seq_len);
   const hf::Assets assets =
       hf::find_assets({options.tokenizer, job.model.hf_assets_path,
                        data::recorded_tokenizer(opened.extra()), job.model.hf_config},
                       vocab);
+  if (shape.latent && shape.latent->norm_eps != hf::kLatentEps)
+    log::warning(
+        "transformers computes the norms of latents with an epsilon of {}, and this model has {}: "
+        "results differ slightly",
+        hf::kLatentEps, shape.latent->norm_eps);
   hf::prepare_folder(out, options.replace);
   hf::export_weights(opened, model::spec_of(shape), options.dtype, hf::weights_in(out));
   hf::write_texts(out, shape, options.dtype, assets);

@@ -27,7 +27,8 @@ void check(const at::Tensor& param, const at::Tensor& other, const char* name) {
 
 AdamWArguments arguments_of(const AdamWScalars& s) {
   return {.gradient_scale = s.gradient_scale,
-          .decay = 1.0 - s.lr * s.weight_decay,
+          .coupled_decay = s.coupled_decay ? s.weight_decay : 0.0,
+          .decay = s.coupled_decay ? 1.0 : 1.0 - s.lr * s.weight_decay,
           .beta1 = s.beta1,
           .beta2 = s.beta2,
           .root_correction2 = std::sqrt(s.bias_correction2),

@@ -95,13 +95,14 @@ TESSERA_HD V rms_norm_gradient(V dy_weight, V x, V rstd, V projection) {
 
 template <class S>
 struct AdamWConstants {
-  S gradient_scale, decay, one_minus_beta1, beta2, one_minus_beta2, root_correction2, eps, step;
+  S gradient_scale, coupled_decay, decay, one_minus_beta1, beta2, one_minus_beta2, root_correction2,
+      eps, step;
 };
 
 template <class S>
 TESSERA_HD AdamWConstants<S> adamw_constants(const AdamWArguments& a) {
-  return {S(a.gradient_scale),   S(a.decay), S(1 - a.beta1), S(a.beta2), S(1 - a.beta2),
-          S(a.root_correction2), S(a.eps),   S(a.step)};
+  return {S(a.gradient_scale), S(a.coupled_decay),    S(a.decay), S(1 - a.beta1), S(a.beta2),
+          S(1 - a.beta2),      S(a.root_correction2), S(a.eps),   S(a.step)};
 }
 
 template <class V>
@@ -112,7 +113,8 @@ struct AdamWState {
 template <class V, class S>
 TESSERA_HD AdamWState<V> adamw_element(AdamWState<V> s, V grad, const AdamWConstants<S>& c) {
   const V zero{};
-  const V g = grad * c.gradient_scale;
+  V g = grad * c.gradient_scale;
+  if (c.coupled_decay != 0) g = fma(s.param, zero + c.coupled_decay, g);
   s.exp_avg = fma(g - s.exp_avg, zero + c.one_minus_beta1, s.exp_avg);
   s.exp_avg_sq = fma(g * g, zero + c.one_minus_beta2, s.exp_avg_sq * c.beta2);
   const V denominator = square_root(s.exp_avg_sq) / c.root_correction2 + c.eps;

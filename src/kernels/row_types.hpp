@@ -100,7 +100,10 @@ struct RoundingNoise {
 
 /// Scalars of an AdamW sweep; see AdamWScalars for their meaning.
 struct AdamWArguments {
-  double gradient_scale, decay, beta1, beta2, root_correction2, eps, step;
+  double gradient_scale;
+  double coupled_decay;  ///< the part of the parameter that is added to the gradient
+  double decay;          ///< factor of the parameter
+  double beta1, beta2, root_correction2, eps, step;
   RoundingNoise noise = {};
 };
 

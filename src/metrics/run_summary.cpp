@@ -39,7 +39,7 @@ void RunSummary::step(const StepRecord& record) {
 
 std::string RunSummary::text(const std::filesystem::path& folder, Kept kept,
                              const std::string& times) const {
-  std::string text = heading() + "\n" + figures();
+  std::string text = heading(kept) + "\n" + figures();
   if (steps_ > 0) text += times;
   std::error_code ignored;
   for (const auto& [name, file] :
@@ -51,15 +51,15 @@ std::string RunSummary::text(const std::filesystem::path& folder, Kept kept,
 
 std::int64_t RunSummary::steps_done() const { return std::max(first_step_ - 1, last_step_); }
 
-std::string RunSummary::heading() const {
+std::string RunSummary::heading(Kept kept) const {
   const std::int64_t done = steps_done();
   const std::string text =
       done > last_step_
           ? fmt::format("the run has {} steps, and training.steps is {}", done, last_step_)
           : fmt::format("training is complete ({} of {} steps)", done, last_step_);
-  return first_step_ > last_step_
-             ? text + "; there is nothing to do: raise training.steps to train longer"
-             : text;
+  if (first_step_ <= last_step_) return text;
+  return text + "; there is nothing to do" +
+         (kept == Kept::state ? ": raise training.steps to train longer" : "");
 }
 
 std::string RunSummary::figures() const {

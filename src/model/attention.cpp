@@ -12,10 +12,14 @@ namespace {
 
 using at::Tensor;
 
-/// Appends this call's keys (values) to the layer's cache and returns all of them.
-Tensor remember(Tensor& cached, const Tensor& fresh) {
-  cached = cached.defined() ? at::cat({cached, fresh}, 1) : fresh;
-  return cached;
+/// Writes the keys (values) of positions from `first` on into a layer's cache of `most` positions,
+/// and returns all so far.
+Tensor remember(Tensor& cached, const Tensor& fresh, std::int64_t first, std::int64_t most) {
+  const std::int64_t fresh_positions = fresh.size(1);
+  if (!cached.defined())
+    cached = at::empty({fresh.size(0), most, fresh.size(2), fresh.size(3)}, fresh.options());
+  cached.narrow(1, first, fresh_positions).copy_(fresh);
+  return cached.narrow(1, 0, first + fresh_positions);
 }
 
 }  // namespace
@@ -53,9 +57,9 @@ CellFunction CellMaker::attention(int layer) const {
     input.q = flow.take(Slot::q);
     input.k = flow.take(Slot::k);
     input.v = flow.take(Slot::v);
-    if (context.cache) {
-      input.k = remember(context.cache->keys[layer], input.k);
-      input.v = remember(context.cache->values[layer], input.v);
+    if (KeyValueCache* cache = context.cache) {
+      input.k = remember(cache->keys[layer], input.k, context.position, cache->positions);
+      input.v = remember(cache->values[layer], input.v, context.position, cache->positions);
     }
     if (!context.weights.empty()) input.sinks = context.weights[0].value;
     flow[Slot::h] =

@@ -18,8 +18,8 @@ Tensor rope_behind(const Tensor& x, std::int64_t rotated, const Tensor& cos, con
 }  // namespace
 
 CellFunction CellMaker::latents() const {
-  return [rank = shape_.latent->rank, eps = shape_.norm_eps](Flow& flow,
-                                                             const CellContext& context) {
+  return [rank = shape_.latent->rank, eps = shape_.latent->norm_eps](Flow& flow,
+                                                                     const CellContext& context) {
     Tensor query = flow.take(Slot::h);
     const Tensor key_value = context.operations->product(query, context.weights[0]);
     if (context.weights.size() > 2)

@@ -3,6 +3,10 @@
 
 #include <fmt/format.h>
 
+#include <nlohmann/json.hpp>
+
+#include "tessera/base/json.hpp"
+
 namespace tessera::model {
 namespace {
 
@@ -37,12 +41,25 @@ Properties properties_of(const DecoderShape& shape) {
                  {"rope_theta", fmt::format("{}", shape.rope_theta)},
                  {"rope_scaling", scaling_of(shape)},
                  {"sliding_window", fmt::format("{}", shape.window)}};
-  if (shape.latent) all["qk_rope_head_dim"] = fmt::format("{}", shape.latent->rope_dim);
+  if (shape.latent) {
+    all["qk_rope_head_dim"] = fmt::format("{}", shape.latent->rope_dim);
+    all["latent_norm_eps"] = fmt::format("{}", shape.latent->norm_eps);
+  }
   if (!shape.mixture) return all;
   add_routing(all, shape.mixture->routing);
   if (const auto& gate = shape.mixture->clamped)
     all["swiglu"] = fmt::format("limit {}, alpha {}", gate->limit, gate->alpha);
   return all;
+}
+
+Properties properties_in(std::string_view state) {
+  const nlohmann::json stored = parse_json(state);
+  Properties then;
+  if (!stored.is_object() || !stored.contains(kPropertiesKey)) return then;
+  if (const auto& all = stored[kPropertiesKey]; all.is_object())
+    for (const auto& [name, value] : all.items())
+      if (value.is_string()) then[name] = value.get<std::string>();
+  return then;
 }
 
 std::string differences(const Properties& now, const Properties& then) {

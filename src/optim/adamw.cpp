@@ -26,9 +26,9 @@ std::uint64_t rounding_key(std::uint64_t seed, const std::string& fqn, std::int6
 /// Does `next` follow `before` in memory, with the same scalars?
 bool continues(const ParamState& before, const ParamState& next) {
   using kernels::follows;
-  return before.weight_decay == next.weight_decay && before.lr_scale == next.lr_scale &&
-         follows(before.param, next.param) && follows(before.grad, next.grad) &&
-         follows(before.exp_avg, next.exp_avg) && follows(before.exp_avg_sq, next.exp_avg_sq) &&
+  return before.weight_decay == next.weight_decay && follows(before.param, next.param) &&
+         follows(before.grad, next.grad) && follows(before.exp_avg, next.exp_avg) &&
+         follows(before.exp_avg_sq, next.exp_avg_sq) &&
          follows(before.compute_copy, next.compute_copy);
 }
 
@@ -56,9 +56,11 @@ void AdamW::step(std::span<const ParamState> params, double lr, std::int64_t t,
   TESSERA_EXPECT(t >= 1, "updates are counted from 1, not from {}", t);
   for (const ParamState& state : params) expect_one_shape(state);
   const auto count = static_cast<double>(t);
-  kernels::AdamWScalars scalars{.beta1 = options_.beta1,
+  kernels::AdamWScalars scalars{.lr = lr,
+                                .beta1 = options_.beta1,
                                 .beta2 = options_.beta2,
                                 .eps = options_.eps,
+                                .coupled_decay = options_.coupled_decay,
                                 .bias_correction1 = 1.0 - std::pow(options_.beta1, count),
                                 .bias_correction2 = 1.0 - std::pow(options_.beta2, count),
                                 .gradient_scale = clip_coefficient};
@@ -68,7 +70,6 @@ void AdamW::step(std::span<const ParamState> params, double lr, std::int64_t t,
   };
   kernels::for_lines(params, joins, [&](std::span<const ParamState> line) {
     const ParamState& p = line.front();
-    scalars.lr = lr * p.lr_scale;
     scalars.weight_decay = p.weight_decay;
     kernels::StochasticRounding rounding;
     const bool rounds = rounds_at_random(p);

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "tessera/parallel/activation_offload.hpp"
 
+#include <iterator>
 #include <utility>
 
 #include "tessera/base/error.hpp"
@@ -30,6 +31,7 @@ struct OffloadedPass {
   std::vector<Tensor> arriving;  ///< new memory for them
   Tensor host;                   ///< undefined where tensors have no values
   std::int64_t bytes = 0;
+  std::int64_t host_bytes = 0;       ///< of `host`: as many or more
   kernels::SideStream::Mark copied;  ///< what was begun last
 };
 
@@ -69,17 +71,24 @@ ActivationOffload::ActivationOffload(at::Device device) : device_(device), copie
 ActivationOffload::~ActivationOffload() = default;
 
 /// Copies in both directions follow each other on one stream: whoever gets a buffer writes it after
-/// those who had it.
-Tensor ActivationOffload::take_buffer(std::int64_t bytes) {
-  std::vector<Tensor>& free = buffers_[bytes];
-  if (free.empty()) {
-    host_bytes_ += bytes;
-    if (kernels::shapes_alone(device_)) return {};
-    return at::empty({bytes}, at::TensorOptions(at::kByte).pinned_memory(true));
+/// those who had it. Experts' rows differ from pass to pass: where none of the free buffers is
+/// large enough, one is replaced by a larger one, so that there are never more than passes at once.
+void ActivationOffload::take_buffer(OffloadedPass& pass) {
+  const auto give = [&](auto free) {
+    pass.host_bytes = free->first;
+    pass.host = std::move(free->second);
+    buffers_.erase(free);
+  };
+  if (const auto fits = buffers_.lower_bound(pass.bytes); fits != buffers_.end()) return give(fits);
+  if (!buffers_.empty()) {
+    give(std::prev(buffers_.end()));
+    host_bytes_ -= pass.host_bytes;
   }
-  Tensor buffer = std::move(free.back());
-  free.pop_back();
-  return buffer;
+  pass.host = Tensor();
+  pass.host_bytes = pass.bytes;
+  host_bytes_ += pass.bytes;
+  if (!kernels::shapes_alone(device_))
+    pass.host = at::empty({pass.bytes}, at::TensorOptions(at::kByte).pinned_memory(true));
 }
 
 ActivationOffload::Pass ActivationOffload::send(std::vector<Tensor> kept) {
@@ -92,7 +101,7 @@ ActivationOffload::Pass ActivationOffload::send(std::vector<Tensor> kept) {
     pass->bytes += place_bytes(pass->whole.back());
   }
   pass->place = Place::device_and_host;
-  pass->host = take_buffer(pass->bytes);
+  take_buffer(*pass);
   pass->copied = copies_.run([&] {
     each_part(pass->whole, pass->host,
               [](const Tensor& from, const Tensor& to) { to.copy_(from, /*non_blocking=*/true); });
@@ -125,7 +134,7 @@ void ActivationOffload::fetch(const Pass& pass) {
     });
     pass->place = Place::arriving;
   }
-  buffers_[pass->bytes].push_back(std::move(pass->host));
+  buffers_.emplace(pass->host_bytes, std::move(pass->host));
 }
 
 void ActivationOffload::hold_for(const Pass& pass) {

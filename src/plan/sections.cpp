@@ -161,7 +161,13 @@ RecomputePolicy recompute_policy(const config::ActivationCheckpoint& wanted) {
 OptimizerPlan optimizer_plan(const config::JobConfig& job) {
   const config::Optimizer& o = job.optimizer;
   const config::LrScheduler& s = job.lr_scheduler;
-  OptimizerPlan plan{o.lr, o.beta1, o.beta2, o.eps, o.weight_decay, job.training.max_norm};
+  OptimizerPlan plan{.lr = o.lr,
+                     .beta1 = o.beta1,
+                     .beta2 = o.beta2,
+                     .eps = o.eps,
+                     .weight_decay = o.weight_decay,
+                     .coupled_decay = o.name == "Adam",
+                     .max_norm = job.training.max_norm};
   plan.moments = type_named(job.training.dtype);
   if (plan.moments != DType::f64 && o.moments_dtype != "auto")
     plan.moments = type_named(o.moments_dtype);

@@ -8,11 +8,13 @@
 #include <deque>
 #include <filesystem>
 #include <sstream>
+#include <utility>
 
 #include "fault_bundle.hpp"
 #include "tessera/base/error.hpp"
 #include "tessera/comm/agreement.hpp"
 #include "tessera/metrics/jsonl_sink.hpp"
+#include "tessera/metrics/record_columns.hpp"
 #include "tessera/metrics/run_folder.hpp"
 #include "tessera/parallel/replica_check.hpp"
 
@@ -31,8 +33,12 @@ void Faults::recall_losses() {
     std::deque<std::string> lines;  // of no more losses than are compared
     if (!std::filesystem::exists(file)) return std::string();
     try {
+      double skipped_before = 0;
       for (const metrics::StepRecord& record : metrics::read_records(file)) {
-        if (record.step > trainer_.state().step || !std::isfinite(record.loss)) continue;
+        const double skipped = metrics::value_in(record, "skipped_steps");
+        const bool was_skipped = skipped > std::exchange(skipped_before, skipped);
+        if (was_skipped || record.step > trainer_.state().step || !std::isfinite(record.loss))
+          continue;
         lines.push_back(fmt::format("{} {}", record.step, record.loss));
         if (lines.size() > LossSpikes::kWindow) lines.pop_front();
       }

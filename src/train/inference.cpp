@@ -81,8 +81,8 @@ at::Tensor Inference::logits(const at::Tensor& tokens) {
   require(tokens.size(1) <= positions_, ExitCode::usage,
           "{} positions are requested, and the model was built for {}", tokens.size(1), positions_);
   const std::int64_t vocab = model_.dimensions.vocab;
-  require(tokens.numel() > 0 && tokens.min().item<std::int64_t>() >= 0 &&
-              tokens.max().item<std::int64_t>() < vocab,
+  require(tokens.numel() > 0, ExitCode::data, "the input holds no tokens");
+  require(tokens.min().item<std::int64_t>() >= 0 && tokens.max().item<std::int64_t>() < vocab,
           ExitCode::data, "the input holds tokens outside [0, {})", vocab);
   const at::Tensor flat = run(tokens, tokens.size(0), 0, nullptr).to(at::kCPU);
   return flat.to(kernels::accumulation_type(flat)).view({tokens.size(0), tokens.size(1), vocab});
@@ -100,7 +100,8 @@ std::vector<std::int32_t> Inference::generate(const std::vector<std::int32_t>& p
           "{} tokens of prompt and {} new ones exceed {} positions", prompt.size(), count,
           positions_);
   const auto layers = static_cast<std::size_t>(model_.dimensions.layers);
-  model::KeyValueCache cache{std::vector<at::Tensor>(layers), std::vector<at::Tensor>(layers)};
+  model::KeyValueCache cache{static_cast<std::int64_t>(prompt.size()) + count,
+                             std::vector<at::Tensor>(layers), std::vector<at::Tensor>(layers)};
   std::vector<std::int32_t> generated;
   at::Tensor next = at::tensor(std::vector<std::int64_t>(prompt.begin(), prompt.end()));
   std::int64_t position = 0;

@@ -5,17 +5,11 @@
 
 #include <algorithm>
 
-#include "tessera/metrics/memory.hpp"
 #include "tessera/schedule/action.hpp"
 #include "tessera/train/device.hpp"
 
 namespace tessera::train {
 namespace {
-
-std::int64_t peak_bytes(at::Device device) {
-  return device.is_cpu() ? metrics::process_memory().peak_resident_bytes
-                         : device_memory(device).peak_allocated;
-}
 
 std::vector<std::int64_t> sizes_of(const std::vector<plan::MicrobatchPlan>& plans) {
   std::vector<std::int64_t> sizes;

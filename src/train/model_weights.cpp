@@ -19,21 +19,6 @@ namespace tessera::train {
 
 namespace {
 
-/// From the config.json of Hugging Face's weights. "" if there is none that Tessera can read.
-std::string described_differences(const model::ModelSpec& model,
-                                  const std::filesystem::path& path) {
-  std::error_code ignored;
-  const std::filesystem::path folder =
-      std::filesystem::is_directory(path, ignored) ? path : path.parent_path();
-  if (!std::filesystem::exists(folder / "config.json", ignored)) return "";
-  try {
-    return model::differences(model.properties,
-                              model::properties_of(hf::read_config(folder / "config.json")));
-  } catch (const Error&) {
-    return "";
-  }
-}
-
 TensorViews views_of(const LoadTarget& target) {
   return model_views(ViewUse::loading, target.holdings, target.model, target.mesh);
 }
@@ -70,7 +55,7 @@ void load_hf_model(const LoadTarget& target, const std::filesystem::path& path,
   if (target.mesh.rank() == mesh::Rank(0)) {
     if (choice.mismatch != plan::Mismatch::ignore) weights->warn_of_unused();
     weights->warn_of_borrowed();
-    warn_of_other_model(path.string(), described_differences(target.model, path));
+    warn_of_other_model(path.string(), hf::described_differences(target.model.properties, path));
     log::info("weights from {}", path.string());
   }
   TensorViews views = views_of(target);

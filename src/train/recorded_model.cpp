@@ -1,23 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "recorded_model.hpp"
 
-#include <nlohmann/json.hpp>
-
-#include "tessera/base/json.hpp"
 #include "tessera/base/log.hpp"
 #include "tessera/data/tokenizer_record.hpp"
 
 namespace tessera::train {
 
 std::string model_differences(const model::ModelSpec& model, std::string_view extra) {
-  const nlohmann::json state = parse_json(extra);
-  if (!state.is_object() || !state.contains(model::kPropertiesKey) ||
-      !state[model::kPropertiesKey].is_object())
-    return "";
-  model::Properties then;
-  for (const auto& [name, value] : state[model::kPropertiesKey].items())
-    if (value.is_string()) then[name] = value.get<std::string>();
-  return model::differences(model.properties, then);
+  return model::differences(model.properties, model::properties_in(extra));
 }
 
 void warn_of_other_model(const std::string& where, const std::string& differences) {

@@ -88,6 +88,11 @@ void announce(RunContext& run, Reporter& reporter, const LoadedState& start) {
         "resumed after step {} from {}{}", start.state.step, start.folder.parent_path().string(),
         start.left_out.empty() ? "" : fmt::format(", without {}", start.left_out)));
   if (!start.schedule_change.empty()) reporter.note(start.schedule_change);
+  const plan::LoadPlan& load = plan.load;
+  if (start.own && load.from && load.initial.left_out() != load.own.left_out())
+    reporter.note(
+        "checkpoint.exclude_from_loading was applied to checkpoint.initial_load_path, when the run "
+        "began");
 }
 
 /// Calls `failed` when `body` throws: once, in the innermost of nested calls, while all that this

@@ -3,22 +3,13 @@
 
 #include <array>
 
-#include "tessera/metrics/memory.hpp"
 #include "tessera/train/device.hpp"
 
 namespace tessera::train {
-namespace {
-
-std::int64_t peak_memory(at::Device device) {
-  return device.is_cpu() ? metrics::process_memory().peak_resident_bytes
-                         : device_memory(device).peak_allocated;
-}
-
-}  // namespace
 
 void StepTraffic::measure(double waited) {
   const parallel::GatherCount gathers = trainer_.stages().gather_count() - gathers_before_;
-  std::array<std::int64_t, 5> all{peak_memory(trainer_.stages().options().sharding.device),
+  std::array<std::int64_t, 5> all{peak_bytes(trainer_.stages().options().sharding.device),
                                   gathers.gathers, gathers.bytes, trainer_.stages().kept_bytes(),
                                   static_cast<std::int64_t>(waited * 1e9)};
   trainer_.mesh()

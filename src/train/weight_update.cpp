@@ -46,7 +46,7 @@ std::vector<parallel::ShardGroup*> trained_groups(parallel::Stages& stages) {
 WeightUpdate::WeightUpdate(const plan::OptimizerPlan& plan, parallel::Stages& stages)
     : plan_(plan),
       schedule_(plan.schedule),
-      optimizer_({plan.beta1, plan.beta2, plan.eps, plan.rounding_seed}),
+      optimizer_({plan.beta1, plan.beta2, plan.eps, plan.coupled_decay, plan.rounding_seed}),
       groups_(trained_groups(stages)),
       states_(states_of(groups_, plan)) {
   const parallel::Params trained = stages.trained_params();

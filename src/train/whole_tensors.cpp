@@ -57,11 +57,10 @@ void for_each_whole(const parallel::Params& params, const model::ModelSpec& mode
     for (const parallel::ShardedParam* param : params)
       if (param->spec == &spec && param->place.counted())
         mine = pack(param->slice(""), pick(*param));
-    const std::vector<std::string> boxes = comm::all_gather_strings(control, mine);
-    if (control.rank() != 0) continue;
-    const at::Tensor whole = at::zeros(spec.global_shape, at::kDouble);
-    for (const std::string& box : boxes) unpack(box, whole);
-    take(spec, in_hf_order(spec, whole));
+    at::Tensor whole;
+    if (control.rank() == 0) whole = at::zeros(spec.global_shape, at::kDouble);
+    comm::gather_strings(control, mine, [&](const std::string& box) { unpack(box, whole); });
+    if (control.rank() == 0) take(spec, in_hf_order(spec, whole));
   }
 }
 

@@ -15,6 +15,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <span>
 #include <string>
@@ -147,5 +148,8 @@ std::int64_t all_reduce_scalar(Communicator& communicator, std::int64_t value, O
 std::string broadcast_string(Communicator& communicator, const std::string& value, int root);
 /// Blocking: every rank's string, in rank order, on every rank.
 std::vector<std::string> all_gather_strings(Communicator& communicator, const std::string& value);
+/// Blocking: rank 0's `take` gets every rank's string, in rank order; rank 0 holds one at a time.
+void gather_strings(Communicator& communicator, const std::string& value,
+                    const std::function<void(const std::string&)>& take);
 
 }  // namespace tessera::comm

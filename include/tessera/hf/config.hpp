@@ -10,6 +10,10 @@
 
 namespace tessera::hf {
 
+/// Of the norms of latents in transformers' classes, whatever rms_norm_eps is. Tessera's own key
+/// latent_norm_eps names another one.
+inline constexpr double kLatentEps = 1e-6;
+
 /// A config.json of a model_type in config_classes.cpp, in the spelling of transformers 4 or 5;
 /// what the file lacks takes Hugging Face's default. Throws Error(usage) that names the file and
 /// the key.

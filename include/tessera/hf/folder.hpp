@@ -3,10 +3,12 @@
 #pragma once
 
 #include <filesystem>
+#include <string>
 
 #include "tessera/base/dtype.hpp"
 #include "tessera/hf/assets.hpp"
 #include "tessera/model_spec/decoder_shape.hpp"
+#include "tessera/model_spec/properties.hpp"
 
 namespace tessera::hf {
 
@@ -16,6 +18,11 @@ bool holds_weights(const std::filesystem::path& folder);
 /// Makes the folder. Throws Error(usage) where weights would be replaced (without `replace`), or
 /// read next to new ones, Error(environment) when it cannot be made.
 void prepare_folder(const std::filesystem::path& folder, bool replace);
+
+/// model::differences() from the config.json beside weights, or in a folder of them; "" if there is
+/// none that Tessera can read.
+std::string described_differences(const model::Properties& now,
+                                  const std::filesystem::path& weights);
 
 /// The file of the weights in such a folder.
 std::filesystem::path weights_in(const std::filesystem::path& folder);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// One sweep of AdamW over elements of the same scalars (Loshchilov and Hutter 2019,
-// arXiv:1711.05101), with PyTorch's order of operations.
+// One sweep of AdamW (Loshchilov and Hutter 2019, arXiv:1711.05101) or Adam (Kingma and Ba 2015,
+// arXiv:1412.6980) over elements of the same scalars, with PyTorch's order of operations.
 #pragma once
 
 #include "tessera/kernels/tensor.hpp"
@@ -18,6 +18,7 @@ struct AdamWScalars {
   double beta2 = 0.95;
   double eps = 1e-8;
   double weight_decay = 0.0;
+  bool coupled_decay = false;  ///< Adam: weight_decay is a part of the gradient
   double bias_correction1 = 1.0;
   double bias_correction2 = 1.0;
   double gradient_scale = 1.0;  ///< clip coefficient; the gradient is read times this
@@ -33,8 +34,9 @@ struct StochasticRounding {
   Box box;                ///< what the sweep's tensors hold of it
 };
 
-/// g = grad * gradient_scale; p *= 1 - lr*weight_decay; m += (1-beta1)(g - m); v = beta2*v +
-/// (1-beta2)*g*g; p -= lr/bias_correction1 * m / (sqrt(v)/sqrt(bias_correction2) + eps). All f64;
+/// g = grad * gradient_scale; p *= 1 - lr*weight_decay, with coupled_decay g += weight_decay*p
+/// instead; m += (1-beta1)(g - m); v = beta2*v + (1-beta2)*g*g;
+/// p -= lr/bias_correction1 * m / (sqrt(v)/sqrt(bias_correction2) + eps). All f64;
 /// or each of param, grad, and exp_avg with exp_avg_sq f32 or bf16, computed in f32. compute_copy
 /// undefined, or bf16 where param is f32: receives the new parameter rounded to nearest. All
 /// contiguous, same count, same device. bf16 results are rounded to nearest, or as `rounding` says.

@@ -38,7 +38,7 @@ class RunSummary {
 
  private:
   std::int64_t steps_done() const;  ///< of the run, when this attempt ends
-  std::string heading() const;
+  std::string heading(Kept kept) const;
   std::string figures() const;
   std::string next_commands(const std::string& folder, Kept kept) const;
 

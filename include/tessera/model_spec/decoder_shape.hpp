@@ -41,6 +41,7 @@ struct Yarn {
 struct LatentAttention {
   std::int64_t query_rank = 0;  ///< 0 = queries are made from the whole input
   std::int64_t rank = 512, nope_dim = 128, rope_dim = 64, value_dim = 128;
+  double norm_eps = 1e-5;  ///< of the short vectors' norms
 };
 
 /// gpt-oss' gate: (clamp(up, +-limit) + 1) * g * sigmoid(alpha g), g = min(gate, limit).

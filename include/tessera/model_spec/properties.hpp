@@ -4,6 +4,7 @@
 
 #include <map>
 #include <string>
+#include <string_view>
 
 #include "tessera/model_spec/decoder_shape.hpp"
 
@@ -17,6 +18,9 @@ inline constexpr const char* kPropertiesKey = "model";
 
 /// Heads, rotary embedding, epsilon of the norms, window, and the choice of experts.
 Properties properties_of(const DecoderShape& shape);
+
+/// Those in the training state of a checkpoint; none if it says nothing of them.
+Properties properties_in(std::string_view state);
 
 /// "rope_theta is 10000, was 500000": where two models differ; "" where they do not. What only one
 /// of them names does not count: other releases may name more.

@@ -44,12 +44,12 @@ class ActivationOffload {
 
  private:
   void free_last();
-  at::Tensor take_buffer(std::int64_t bytes);
+  void take_buffer(OffloadedPass& pass);
 
   at::Device device_;
   kernels::SideStream copies_;
-  Pass last_;  ///< sent, and still in the device's memory
-  std::map<std::int64_t, std::vector<at::Tensor>> buffers_;  ///< free ones, by size
+  Pass last_;                                        ///< sent, and still in the device's memory
+  std::multimap<std::int64_t, at::Tensor> buffers_;  ///< free ones, by size
   std::int64_t host_bytes_ = 0;
 };
 

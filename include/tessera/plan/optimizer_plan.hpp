@@ -30,10 +30,11 @@ struct LearningRatePlan {
 std::optional<LearningRatePlan> recorded_learning_rate(std::string_view toml,
                                                        const LearningRatePlan& now);
 
-/// AdamW.
+/// AdamW or Adam.
 struct OptimizerPlan {
   double lr = 8e-4, beta1 = 0.9, beta2 = 0.95, eps = 1e-8, weight_decay = 0.1;
-  double max_norm = 1;  ///< of the gradient; inf: never clipped
+  bool coupled_decay = false;  ///< Adam: weight decay is added to the gradient
+  double max_norm = 1;         ///< of the gradient; inf: never clipped
   DType moments = DType::f32;
   /// Seed of the random bits by which weights and moments in bf16 are rounded; none: to nearest.
   std::optional<std::uint64_t> rounding_seed = {};

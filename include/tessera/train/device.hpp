@@ -54,6 +54,8 @@ struct DeviceMemory {
   std::int64_t outside() const { return total - free - reserved; }
 };
 DeviceMemory device_memory(at::Device device);
+/// The most so far: of tensors on a device, resident in memory on the host.
+std::int64_t peak_bytes(at::Device device);
 
 /// Bytes that this rank's tensors can still take: an equal part of what is free on its GPU or its
 /// node for each of the `ranks` that share it, and what LibTorch has reserved there for this rank.

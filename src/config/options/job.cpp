@@ -100,17 +100,15 @@ OptionList job_options() {
               "of a run its mesh and "
               "pipeline stages"),
 
-      OPTION(optimizer.name, "Optimizer")
-          .one_of({"AdamW", "Adam"})
-          .works_with({"AdamW"},
-                      "Adam adds weight decay to the gradient; use \"AdamW\", which with "
-                      "weight_decay = 0 is Adam "
-                      "without decay"),
+      OPTION(optimizer.name,
+             "Optimizer: AdamW decays weights by themselves, Adam adds the decay to "
+             "the gradient")
+          .one_of({"AdamW", "Adam"}),
       OPTION(optimizer.lr, "Peak learning rate").at_least(0),
       OPTION(optimizer.beta1, "Decay of the first moment").at_least(0).below(1),
       OPTION(optimizer.beta2, "Decay of the second moment").at_least(0).below(1),
       OPTION(optimizer.eps, "Added to the root of the second moment").at_least(0),
-      OPTION(optimizer.weight_decay, "Decoupled weight decay").at_least(0),
+      OPTION(optimizer.weight_decay, "Weight decay").at_least(0),
       OPTION(optimizer.implementation, "PyTorch's choice of kernel")
           .one_of({"fused", "foreach", "for-loop"})
           .harmless("Tessera has one kernel; results are the same"),

@@ -138,7 +138,6 @@ TEST(Resolve, RefusesRunsThatWouldMeanSomethingElse) {
   for (const std::vector<std::string>& args :
        {std::vector<std::string>{"--parallelism.context_parallel_degree", "2",
                                  "--parallelism.context_parallel_load_balancer", "ptrr"},
-        {"--optimizer.name", "Adam"},
         {"--model.name", "lama3"},
         {"--comm.mode", "fake_backend"},
         {"--model.print_after_conversion", "true"},

@@ -52,7 +52,7 @@ acts | model.hf_assets_path | tok | tests/cli/data_test.sh | model.hf_assets_pat
 acts | model.tokenizer_path | tok | tests/unit/config/resolve_test.cpp | model.tokenizer_path
 acts | model.converters | float8 | tests/cli/float8.test | model.converters float8
 refused | model.print_after_conversion | true
-refused | optimizer.name | Adam
+acts | optimizer.name | Adam | tests/cli/keys.test | optimizer.name
 acts | optimizer.lr | 1e-3 | tests/jobs/jobs_test.sh | optimizer.lr
 acts | optimizer.beta1 | 0.8 | tests/unit/optim/adamw_test.cpp | beta1
 acts | optimizer.beta2 | 0.9 | tests/unit/optim/adamw_test.cpp | beta2

@@ -93,6 +93,50 @@ TEST_F(Config, NumbersHaveBounds) {
               HasSubstr("swiglu_limit: -1 is not above 0"));
 }
 
+/// As convert_rope_params_to_dict() and standardize_rope_params() of transformers 5.
+TEST_F(Config, RotaryEmbeddingIsThatOfTransformers) {
+  const auto shape_of = [&](const std::string& rope) {
+    return read_config(
+        file(R"({"model_type": "llama", "max_position_embeddings": 256, )" + rope + "}"));
+  };
+  const std::string yarn = R"("rope_scaling": {"type": "yarn", "factor": 4)";
+  for (const char* parameters :
+       {"", R"(, "rope_parameters": {})", R"(, "rope_parameters": {"rope_type": "default"})"}) {
+    const model::DecoderShape shape = shape_of(yarn + "}" + parameters);
+    ASSERT_TRUE(shape.yarn) << parameters;
+    EXPECT_EQ(shape.yarn->original_max_position, 256);
+  }
+  EXPECT_EQ(
+      shape_of(yarn + R"(, "original_max_position_embeddings": 32})").yarn->original_max_position,
+      32);
+  EXPECT_EQ(shape_of(yarn + R"(, "original_max_position_embeddings": 32},
+                     "original_max_position_embeddings": 64)")
+                .yarn->original_max_position,
+            64);
+  EXPECT_EQ(shape_of(R"("rope_scaling": {"rope_type": "llama3", "factor": 8})")
+                .rope_scaling->original_max_position,
+            256);
+  EXPECT_EQ(
+      shape_of(yarn + R"(, "rope_theta": 7}, "rope_parameters": {"rope_theta": 7})").rope_theta, 7);
+  EXPECT_THAT(
+      refusal(R"({"model_type": "llama", )" + yarn + R"(}, "rope_parameters": {"rope_theta": 7}})"),
+      HasSubstr("rope_scaling: it replaces rope_parameters, whose rope_theta is 7, and has "
+                "10000; set its rope_theta"));
+}
+
+TEST_F(Config, LatentsAreThoseOfTransformers) {
+  const auto shape_of = [&](const std::string& more) {
+    return read_config(file(R"({"model_type": "deepseek_v3", "rms_norm_eps": 0.01)" + more + "}"));
+  };
+  EXPECT_EQ(shape_of("").latent->norm_eps, 1e-6);
+  EXPECT_EQ(shape_of("").norm_eps, 0.01);
+  EXPECT_EQ(shape_of("").latent->query_rank, 1536);
+  EXPECT_EQ(shape_of(R"(, "q_lora_rank": null)").latent->query_rank, 0);
+  EXPECT_THAT(refusal(R"({"model_type": "deepseek_v3", "rope_scaling": {"type": "llama3",
+                      "mscale_all_dim": 1}})"),
+              HasSubstr("mscale_all_dim: it is supported with YaRN alone"));
+}
+
 TEST_F(Config, WhatTesseraLacksIsRefused) {
   EXPECT_THAT(refusal(R"({"model_type": "llama", "attention_dropout": 0.1})"),
               HasSubstr("attention_dropout: Tessera adds no noise"));

@@ -38,12 +38,13 @@ constexpr AdamWScalars scalars{.lr = 3e-3,
 /// PyTorch's single-tensor loop, in f64.
 State in_doubles(const State& s, const AdamWScalars& a) {
   const auto wide = [](const at::Tensor& t) { return exact(t).clone(); };
-  const at::Tensor g = wide(s.grad) * a.gradient_scale;
+  at::Tensor g = wide(s.grad) * a.gradient_scale;
+  if (a.coupled_decay) g = g + a.weight_decay * wide(s.param);
+  const double decay = a.coupled_decay ? 1 : 1 - a.lr * a.weight_decay;
   const at::Tensor m = wide(s.exp_avg).lerp(g, 1 - a.beta1);
   const at::Tensor v = wide(s.exp_avg_sq) * a.beta2 + (1 - a.beta2) * g * g;
   const at::Tensor denominator = v.sqrt() / std::sqrt(a.bias_correction2) + a.eps;
-  return {wide(s.param) * (1 - a.lr * a.weight_decay) - a.lr / a.bias_correction1 * m / denominator,
-          g, m, v};
+  return {wide(s.param) * decay - a.lr / a.bias_correction1 * m / denominator, g, m, v};
 }
 
 TEST(AdamWSweep, EqualsItsTwinInEveryDtype) {
@@ -55,17 +56,20 @@ TEST(AdamWSweep, EqualsItsTwinInEveryDtype) {
       {at::kBFloat16, at::kBFloat16, at::kFloat},   {at::kBFloat16, at::kFloat, at::kBFloat16},
       {at::kBFloat16, at::kBFloat16, at::kBFloat16}};
   for (const auto& kind : kinds)
-    for (const std::int64_t count : {1, 17, 40003}) {
-      const State s = State::random_of(count, kind[0], kind[1], kind[2]);
-      const State want = in_doubles(s, scalars);
-      s.sweep(scalars);
-      expect_close(s.param, want.param,
-                   kind[0] == at::kDouble  ? 1e-14
-                   : kind[0] == at::kFloat ? 1e-7
-                                           : tolerance(at::kBFloat16));
-      expect_close(s.exp_avg, want.exp_avg, tolerance(kind[2]));
-      expect_close(s.exp_avg_sq, want.exp_avg_sq, tolerance(kind[2]));
-    }
+    for (const std::int64_t count : {1, 17, 40003})
+      for (const bool adam : {false, true}) {
+        AdamWScalars with = scalars;
+        with.coupled_decay = adam;
+        const State s = State::random_of(count, kind[0], kind[1], kind[2]);
+        const State want = in_doubles(s, with);
+        s.sweep(with);
+        expect_close(s.param, want.param,
+                     kind[0] == at::kDouble  ? 1e-14
+                     : kind[0] == at::kFloat ? 1e-7
+                                             : tolerance(at::kBFloat16));
+        expect_close(s.exp_avg, want.exp_avg, tolerance(kind[2]));
+        expect_close(s.exp_avg_sq, want.exp_avg_sq, tolerance(kind[2]));
+      }
 }
 
 TEST(AdamWSweep, WritesTheRoundedCopy) {

@@ -2,6 +2,7 @@
 #include "tessera/optim/adamw.hpp"
 
 #include <gtest/gtest.h>
+#include <torch/optim/adam.h>
 #include <torch/optim/adamw.h>
 
 #include "support/relative_distance.hpp"
@@ -21,21 +22,22 @@ ParamState state_of(const std::string& fqn, const at::Tensor& param, double weig
           .weight_decay = weight_decay};
 }
 
-/// Ten steps of two groups beside torch::optim::AdamW, with gradients of fixed seeds and clipping.
-void follow_torch(at::ScalarType dtype, double limit) {
+/// Ten steps of two groups beside LibTorch's, with gradients of fixed seeds and clipping.
+template <class Theirs, class TheirOptions>
+void follow_torch(const AdamWOptions& our_options, at::ScalarType dtype, double limit) {
   at::manual_seed(1);
   const at::Tensor a = at::randn({33, 7}, at::kDouble).to(dtype),
                    b = at::randn({50}, at::kDouble).to(dtype);
   const at::Tensor ta = a.clone().requires_grad_(), tb = b.clone().requires_grad_();
   const auto options = [](double decay) {
-    return std::make_unique<torch::optim::AdamWOptions>(
-        torch::optim::AdamWOptions(1e-2).betas({0.9, 0.95}).weight_decay(decay));
+    return std::make_unique<TheirOptions>(
+        TheirOptions(1e-2).betas({0.9, 0.95}).weight_decay(decay));
   };
   std::vector<torch::optim::OptimizerParamGroup> groups;
   groups.emplace_back(std::vector<at::Tensor>{ta}, options(0.1));
   groups.emplace_back(std::vector<at::Tensor>{tb}, options(0.0));
-  torch::optim::AdamW theirs(groups, torch::optim::AdamWOptions(1e-2));
-  AdamW ours(AdamWOptions{});
+  Theirs theirs(groups, TheirOptions(1e-2));
+  AdamW ours(our_options);
   std::vector<ParamState> states{state_of("a", a, 0.1), state_of("b", b, 0.0)};
   for (int step = 0; step < 10; ++step) {
     for (auto& [state, theirs_param] : {std::pair(&states[0], ta), std::pair(&states[1], tb)}) {
@@ -51,11 +53,17 @@ void follow_torch(at::ScalarType dtype, double limit) {
 }
 
 TEST(AdamW, FollowsTorch) {
-  follow_torch(at::kDouble, 1e-14);
-  follow_torch(at::kFloat, 3e-7);
+  follow_torch<torch::optim::AdamW, torch::optim::AdamWOptions>({}, at::kDouble, 1e-14);
+  follow_torch<torch::optim::AdamW, torch::optim::AdamWOptions>({}, at::kFloat, 3e-7);
 }
 
-/// Parameters of one memory: some follow each other, one has another rate or decay, and there are
+TEST(AdamW, WithCoupledDecayFollowsTorchsAdam) {
+  const AdamWOptions adam{.coupled_decay = true};
+  follow_torch<torch::optim::Adam, torch::optim::AdamOptions>(adam, at::kDouble, 1e-14);
+  follow_torch<torch::optim::Adam, torch::optim::AdamOptions>(adam, at::kFloat, 3e-7);
+}
+
+/// Parameters of one memory: some follow each other, some have another decay, and there are
 /// gaps in masters, or in moments alone.
 struct Memory {
   at::Tensor param = at::randn({400}), grad = at::randn({400}), exp_avg = at::zeros({400}),
@@ -65,7 +73,8 @@ struct Memory {
     const auto part = [&](const at::Tensor& all, std::int64_t at) {
       return all.narrow(0, at, element_count(shape)).view(shape);
     };
-    return {.param = part(param, begin),
+    return {.fqn = "part",
+            .param = part(param, begin),
             .grad = part(grad, begin),
             .exp_avg = part(exp_avg, moments_begin),
             .exp_avg_sq = part(exp_avg_sq, moments_begin)};
@@ -77,7 +86,6 @@ struct Memory {
         state(180, {40}, 180), state(220, {40}, 230), state(260, {20, 5}, 270)};
     all[4].weight_decay = 0.3;
     all[5].weight_decay = 0.3;
-    all[5].lr_scale = 0.5;
     return all;
   }
 };
@@ -108,13 +116,12 @@ TEST(AdamW, HasTheSameBitsForNeighboursAsForEach) {
   EXPECT_TRUE(at::equal(memory.exp_avg.narrow(0, 220, 10), at::zeros({10})));
 }
 
-TEST(AdamW, ScalesTheRateAndSkipsEmptyShards) {
-  std::vector<ParamState> states{state_of("frozen", at::ones({4}), 0.1),
+TEST(AdamW, SkipsEmptyShards) {
+  std::vector<ParamState> states{state_of("full", at::ones({4}), 0.1),
                                  state_of("empty", at::empty({0, 3}), 0.1)};
-  states[0].lr_scale = 0.0;
   states[0].grad.fill_(1.0);
   AdamW adamw{AdamWOptions{}};
-  adamw.step(states, 1.0, 1);
+  adamw.step(states, 0.0, 1);
   EXPECT_TRUE(at::equal(states[0].param, at::ones({4})));
 }
 

@@ -117,9 +117,9 @@ const std::vector<Planted>& planted() {
       {"[training]\nfreeze = ['a77', 'b77']\n[checkpoint]\nexclude_from_loading = ['c77']",
        1,
        {"2: training.freeze: \"a77\"", "2: training.freeze: \"b77\"", "4: checkpoint.exclude"}},
-      {"[optimizer]\nname = 'Adam'\n[checkpoint]\nkeep_latest_k = 1",
+      {"[optimizer]\nearly_step_in_backward = true\n[checkpoint]\nkeep_latest_k = 1",
        1,
-       {"2: optimizer.name", "4: keep_latest_k"}},
+       {"2: optimizer.early_step_in_backward", "4: keep_latest_k"}},
       {"[training]\nglobal_batch_size = 20\nseq_len = 36\n[parallelism]\ncontext_parallel_degree = "
        "-1\ndata_parallel_shard_degree = 1",
        8,
