@@ -3,6 +3,8 @@
 
 #include <random>
 
+#include "tessera/base/mixed_bits.hpp"
+
 namespace tessera::checkpoint {
 namespace {
 
@@ -23,17 +25,11 @@ const Key& key() {
   return key;
 }
 
-/// SplitMix64's finalizer (Steele, Lea, Flood 2014).
-std::uint64_t mixed(std::uint64_t z) {
-  z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9u;
-  z = (z ^ (z >> 27)) * 0x94d049bb133111ebu;
-  return z ^ (z >> 31);
-}
-
 std::uint64_t number_at(std::size_t dim, std::int64_t position) {
-  const std::uint64_t of_dim = mixed(key().dims + 0x9e3779b97f4a7c15u * (dim + 1));
-  return mixed(of_dim ^ mixed(key().positions +
-                              0x9e3779b97f4a7c15u * static_cast<std::uint64_t>(position))) %
+  const std::uint64_t of_dim = mixed_bits(key().dims + 0x9e3779b97f4a7c15u * (dim + 1));
+  return mixed_bits(of_dim ^
+                    mixed_bits(key().positions +
+                               0x9e3779b97f4a7c15u * static_cast<std::uint64_t>(position))) %
          kPrime;
 }
 

@@ -19,6 +19,7 @@
 
 #include "lost_rank.hpp"
 #include "shared_memory_folder.hpp"
+#include "tessera/base/child_process.hpp"
 #include "tessera/base/error.hpp"
 #include "tessera/base/log.hpp"
 #include "tessera/comm/rank_record.hpp"
@@ -36,36 +37,7 @@ constexpr std::chrono::seconds kGrace{3};  ///< between "end now" and SIGKILL
 constexpr std::chrono::seconds kBurial{
     30};  ///< for killed ranks: one that waits for a disk dies when it answers
 
-/// Signals that this process takes one at a time instead of dying of them: all but those that it
-/// was told to ignore, as by nohup.
-class BlockedSignals {
- public:
-  BlockedSignals() {
-    ::signal(SIGCHLD, SIG_DFL);  // where it is ignored a child's end cannot be waited for
-    sigemptyset(&handled_);
-    for (const int signal : {SIGINT, SIGTERM, SIGHUP, SIGUSR1, SIGUSR2, SIGCHLD}) {
-      struct sigaction action {};
-      sigaction(signal, nullptr, &action);
-      if (action.sa_handler != SIG_IGN) sigaddset(&handled_, signal);
-    }
-    sigprocmask(SIG_BLOCK, &handled_, &before_);
-  }
-  /// What came when the job was over is not to end this process in place of the job's code.
-  ~BlockedSignals() {
-    const timespec none{};
-    while (sigtimedwait(&handled_, nullptr, &none) > 0) {
-    }
-    sigprocmask(SIG_SETMASK, &before_, nullptr);
-  }
-  const sigset_t& handled() const { return handled_; }
-  const sigset_t& before() const { return before_; }
-
- private:
-  sigset_t handled_, before_;
-};
-
-[[noreturn]] void become(const std::vector<std::string>& command, pid_t parent,
-                         const sigset_t& signals, int report) {
+[[noreturn]] void become(char* const* words, pid_t parent, const sigset_t& signals, int report) {
   setsid();
   prctl(PR_SET_PDEATHSIG, SIGTERM);  // should the launcher be killed, mpirun ends its ranks
   if (getppid() != parent) _exit(1);
@@ -76,10 +48,7 @@ class BlockedSignals {
     close(null);
   }
   sigprocmask(SIG_SETMASK, &signals, nullptr);
-  std::vector<char*> words;
-  for (const std::string& word : command) words.push_back(const_cast<char*>(word.c_str()));
-  words.push_back(nullptr);
-  execvp(words[0], words.data());
+  execvp(words[0], words);
   const int code = errno;
   static_cast<void>(!write(report, &code, sizeof(code)));
   _exit(127);
@@ -89,9 +58,10 @@ pid_t start(const std::vector<std::string>& command, const sigset_t& signals) {
   int report[2];
   require(pipe2(report, O_CLOEXEC) == 0, ExitCode::environment, "no pipe for mpirun: {}",
           strerror(errno));
+  const std::vector<char*> words = words_for_exec(command);
   const pid_t parent = getpid();
   const pid_t child = fork();
-  if (child == 0) become(command, parent, signals, report[1]);
+  if (child == 0) become(words.data(), parent, signals, report[1]);
   close(report[1]);
   int failure = child < 0 ? errno : 0;
   if (child > 0 && read(report[0], &failure, sizeof(failure)) > 0) waitpid(child, nullptr, 0);
@@ -236,7 +206,7 @@ class Job {
 }  // namespace
 
 int run_job(const JobPlan& plan) {
-  const BlockedSignals blocked;
+  const BlockedSignals blocked{SIGINT, SIGTERM, SIGHUP, SIGUSR1, SIGUSR2, SIGCHLD};
   prctl(PR_SET_CHILD_SUBREAPER, 1);
   std::optional<SharedMemoryFolder> folder;
   for (const auto& [name, value] : plan.environment) setenv(name.c_str(), value.c_str(), 1);

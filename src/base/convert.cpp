@@ -2,6 +2,7 @@
 #include "tessera/base/convert.hpp"
 
 #include <bit>
+#include <cmath>
 #include <cstring>
 #include <type_traits>
 #include <utility>
@@ -44,6 +45,12 @@ To narrow(From v) {
     return static_cast<To>(v);
 }
 
+/// Whether To holds every finite number of From, rounded.
+template <class From, class To>
+constexpr bool kHasRange = std::is_same_v<To, double> ||
+                           (std::is_same_v<To, float> && sizeof(From) < sizeof(double)) ||
+                           (std::is_same_v<To, BFloat> && std::is_same_v<From, Half>);
+
 template <class From, class To>
 bool convert_all(const void* from, void* to, std::int64_t count) {
   const auto* in = static_cast<const unsigned char*>(from);
@@ -57,6 +64,8 @@ bool convert_all(const void* from, void* to, std::int64_t count) {
       result = static_cast<To>(value);
     } else {
       result = narrow<To>(widen(value));
+      if constexpr (!kHasRange<From, To>)
+        if (std::isinf(widen(result)) && !std::isinf(widen(value))) return false;
     }
     std::memcpy(out, &result, sizeof result);
   }

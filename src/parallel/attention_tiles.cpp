@@ -88,10 +88,11 @@ std::vector<AttentionTile> attention_tiles(std::span<const Range> queries,
                  documents.front());
   const std::vector<Piece> rows = pieces_of(queries, documents),
                            columns = pieces_of(keys, documents);
+  TESSERA_EXPECT(std::ranges::is_sorted(columns, {}, &Piece::document), "keys are not in order");
   std::vector<AttentionTile> tiles;
   for (const Piece& q : rows)
-    for (const Piece& k : columns)
-      if (q.document == k.document) add_tiles(tiles, q, k, window, !whole);
+    for (const Piece& k : std::ranges::equal_range(columns, q.document, {}, &Piece::document))
+      add_tiles(tiles, q, k, window, !whole);
   return tiles;
 }
 

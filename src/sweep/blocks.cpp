@@ -6,6 +6,7 @@
 #include <cmath>
 
 #include "reading.hpp"
+#include "tessera/base/mixed_bits.hpp"
 #include "tessera/config/closest_key.hpp"
 
 namespace tessera::sweep {
@@ -151,12 +152,8 @@ std::vector<const TomlTable*> tables_of(const TomlEntry& block, Problems& proble
 std::uint64_t random_bits(std::uint64_t seed, std::uint64_t index, std::string_view key) {
   std::uint64_t state = 0xcbf29ce484222325;
   for (const unsigned char c : key) state = (state ^ c) * 0x100000001b3;
-  for (const std::uint64_t word : {seed, index}) {
-    state += word + 0x9e3779b97f4a7c15;
-    state = (state ^ (state >> 30)) * 0xbf58476d1ce4e5b9;
-    state = (state ^ (state >> 27)) * 0x94d049bb133111eb;
-    state ^= state >> 31;
-  }
+  for (const std::uint64_t word : {seed, index})
+    state = mixed_bits(state + word + 0x9e3779b97f4a7c15);
   return state;
 }
 

@@ -18,6 +18,7 @@
 
 #include "point_files.hpp"
 #include "reading.hpp"
+#include "tessera/base/child_process.hpp"
 #include "tessera/base/error.hpp"
 #include "tessera/base/host_name.hpp"
 
@@ -31,49 +32,35 @@ constexpr std::chrono::seconds kSameWish{1};  ///< a terminal and `timeout` may 
 constexpr std::chrono::seconds kGrace{10};    ///< for the step during which a limit ends
 constexpr int kNotStarted = 127;              ///< the shell's code for a command that is not there
 
-/// Takes these signals one at a time instead of dying of them, for as long as it lives.
-class HeldSignals {
- public:
-  HeldSignals() {
-    ::signal(SIGCHLD, SIG_DFL);  // where it is ignored, a child's end cannot be waited for
-    sigemptyset(&held_);
-    for (const int signal : {SIGINT, SIGTERM, SIGHUP, SIGCHLD}) {
-      struct sigaction action {};
-      sigaction(signal, nullptr, &action);
-      if (action.sa_handler != SIG_IGN) sigaddset(&held_, signal);
-    }
-    sigprocmask(SIG_BLOCK, &held_, &before_);
-  }
-  ~HeldSignals() { sigprocmask(SIG_SETMASK, &before_, nullptr); }
-  HeldSignals(const HeldSignals&) = delete;
-  /// The next one; 0 after a second without any.
-  int next() const {
-    const timespec second{1, 0};
-    const int signal = sigtimedwait(&held_, nullptr, &second);
-    return signal > 0 ? signal : 0;
-  }
-  const sigset_t& before() const { return before_; }
-
- private:
-  sigset_t held_, before_;
-};
-
-[[noreturn]] void become(const LocalJob& job, pid_t parent, const sigset_t& signals) {
-  setpgid(0, 0);  // the terminal's Ctrl-C is for the sweep, which passes it on
-  prctl(PR_SET_PDEATHSIG, SIGTERM);
-  if (getppid() != parent) _exit(kNotStarted);
+/// Standard input is empty, and what the job writes goes to its folder.
+void take_files(const std::string& output) {
   const int null = open("/dev/null", O_RDONLY);
-  const int log = open((job.folder / kOutputFile).c_str(), O_WRONLY | O_CREAT | O_APPEND, 0666);
+  const int log = open(output.c_str(), O_WRONLY | O_CREAT | O_APPEND, 0666);
+  if (log < 0) {
+    dprintf(STDERR_FILENO, "tessera: cannot write %s: %s\n", output.c_str(), strerror(errno));
+    _exit(kNotStarted);
+  }
   dup2(null, STDIN_FILENO);
   dup2(log, STDOUT_FILENO);
   dup2(log, STDERR_FILENO);
+}
+
+[[noreturn]] void become(char* const* words, const std::string& output, pid_t parent,
+                         const sigset_t& signals) {
+  setpgid(0, 0);  // the terminal's Ctrl-C is for the sweep, which passes it on
+  prctl(PR_SET_PDEATHSIG, SIGTERM);
+  if (getppid() != parent) _exit(kNotStarted);
+  take_files(output);
   sigprocmask(SIG_SETMASK, &signals, nullptr);
-  std::vector<char*> words;
-  for (const std::string& word : job.command) words.push_back(const_cast<char*>(word.c_str()));
-  words.push_back(nullptr);
-  execvp(words[0], words.data());
+  execvp(words[0], words);
   dprintf(STDERR_FILENO, "tessera: cannot start %s: %s\n", words[0], strerror(errno));
   _exit(kNotStarted);
+}
+
+/// The next one; 0 after a second without any.
+int next_signal(const BlockedSignals& blocked) {
+  const timespec second{1, 0};
+  return std::max(0, sigtimedwait(&blocked.handled(), nullptr, &second));
 }
 
 class Pool {
@@ -89,7 +76,7 @@ class Pool {
              running_.size() < static_cast<std::size_t>(limits_.at_once))
         start();
       if (running_.empty()) return stopped_.has_value();
-      const int signal = held_.next();
+      const int signal = next_signal(blocked_);
       if (signal != 0 && signal != SIGCHLD) stop();
       bury();
       for (auto& [child, running] : running_) hold_to_limit(child, running);
@@ -116,8 +103,10 @@ class Pool {
       return;
     }
     note_start(job.folder, fmt::format("local on {}, sweep's PID {}", host_name(), getpid()));
+    const std::vector<char*> words = words_for_exec(job.command);
+    const std::string output = (job.folder / kOutputFile).string();
     const pid_t parent = getpid(), child = fork();
-    if (child == 0) become(job, parent, held_.before());
+    if (child == 0) become(words.data(), output, parent, blocked_.before());
     require(child > 0, ExitCode::environment, "cannot start a process: {}", strerror(errno));
     running_[child] = {&job, Clock::now(), point.step};
     observer_.started(job);
@@ -168,7 +157,7 @@ class Pool {
 
   const LocalLimits limits_;
   const LocalObserver& observer_;
-  HeldSignals held_;
+  const BlockedSignals blocked_{SIGINT, SIGTERM, SIGHUP, SIGCHLD};
   std::deque<const LocalJob*> waiting_;
   std::map<pid_t, Running> running_;
   std::size_t ended_ = 0;

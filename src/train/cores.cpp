@@ -11,11 +11,6 @@
 namespace tessera::train {
 namespace {
 
-bool allows(const std::string& mask, std::size_t core) {
-  return core / 8 < mask.size() &&
-         (static_cast<unsigned char>(mask[core / 8]) >> core % 8 & 1) != 0;
-}
-
 std::optional<double> quota() {
   std::string line;
   std::getline(std::ifstream("/sys/fs/cgroup/cpu.max"), line);
@@ -23,6 +18,11 @@ std::optional<double> quota() {
 }
 
 }  // namespace
+
+bool allows(const std::string& mask, std::size_t core) {
+  return core / 8 < mask.size() &&
+         (static_cast<unsigned char>(mask[core / 8]) >> core % 8 & 1) != 0;
+}
 
 std::string allowed_cores() {
   cpu_set_t set;

@@ -39,9 +39,8 @@ std::vector<std::string> names_in(const fs::path& folder) {
 std::vector<int> own_cores() {
   const std::string mask = allowed_cores();
   std::vector<int> cores;
-  for (int core = 0; core < static_cast<int>(8 * mask.size()); ++core)
-    if ((static_cast<unsigned char>(mask[static_cast<std::size_t>(core / 8)]) >> core % 8 & 1) != 0)
-      cores.push_back(core);
+  for (std::size_t core = 0; core < 8 * mask.size(); ++core)
+    if (allows(mask, core)) cores.push_back(static_cast<int>(core));
   return cores;
 }
 

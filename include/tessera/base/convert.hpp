@@ -12,7 +12,7 @@ namespace tessera {
 bool convertible(DType from, DType to) noexcept;
 
 /// Converts `count` elements, rounding once to nearest even; neither side needs alignment. The
-/// types are convertible. False when an integer does not fit into `to_type`.
+/// types are convertible. False when an integer or a finite number does not fit into `to_type`.
 [[nodiscard]] bool convert(const void* from, DType from_type, void* to, DType to_type,
                            std::int64_t count) noexcept;
 

@@ -15,6 +15,8 @@ namespace tessera::train {
 /// The cores that this process may run on: bit i of the string's bytes is core i, without trailing
 /// zero bytes.
 std::string allowed_cores();
+/// Whether such a mask has this core.
+bool allows(const std::string& mask, std::size_t core);
 
 /// Whole cores of rank `self`: of each core that its mask allows it has an equal share with every
 /// other rank whose mask allows the core too. At least 1. `masks`: allowed_cores() of the ranks of

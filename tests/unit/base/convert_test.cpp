@@ -6,6 +6,7 @@
 #include <bit>
 #include <cmath>
 #include <cstring>
+#include <limits>
 #include <random>
 #include <vector>
 
@@ -70,6 +71,22 @@ TEST(Convert, IntegersMustFit) {
   EXPECT_EQ(small[0], -7);
   EXPECT_FALSE(convert(bad, DType::i64, small, DType::i8, 2));
   EXPECT_FALSE(convert(good, DType::i64, small, DType::u8, 2));
+}
+
+TEST(Convert, FiniteNumbersStayFinite) {
+  constexpr double kInfinite = std::numeric_limits<double>::infinity();
+  constexpr DType kNarrow[] = {DType::f16, DType::bf16, DType::f32};
+  for (const DType to : kNarrow) {
+    std::uint32_t result = 0;
+    const auto fits = [&](double value) { return convert(&value, DType::f64, &result, to, 1); };
+    for (const double value : {kInfinite, -kInfinite, std::nan(""), 65519.0, -1e-300})
+      EXPECT_TRUE(fits(value)) << value << ' ' << name_of(to);
+    EXPECT_EQ(fits(65520), to != DType::f16) << name_of(to);
+    EXPECT_FALSE(fits(-1e39)) << name_of(to);
+  }
+  const float largest = std::numeric_limits<float>::max();
+  std::uint16_t result = 0;
+  EXPECT_FALSE(convert(&largest, DType::f32, &result, DType::bf16, 1));
 }
 
 TEST(Convert, FamiliesDoNotMix) {
