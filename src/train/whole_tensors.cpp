@@ -37,7 +37,7 @@ void unpack(const std::string& bytes, at::Tensor whole) {
 }
 
 const std::string& name_in_dump(const model::ParamSpec& spec) {
-  return spec.hf_layout == model::HfLayout::same ? spec.hf_name : spec.fqn;
+  return counts_experts(spec.placement) ? spec.fqn : spec.hf_name;
 }
 
 at::Tensor in_hf_order(const model::ParamSpec& spec, const at::Tensor& whole) {
