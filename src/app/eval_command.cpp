@@ -143,7 +143,9 @@ int run(const Args& args) {
   std::error_code ignored;
   tessera::require(logits.empty() || !std::filesystem::equivalent(logits, input, ignored),
                    ExitCode::usage, "--logits {} would replace --input; name another file", logits);
-  return logits.empty() ? run_loss(std::move(job), json) : run_logits(input, logits, job);
+  if (logits.empty()) return run_loss(std::move(job), json);
+  tessera::app::require_one_process("eval --logits");
+  return run_logits(input, logits, job);
 }
 
 const tessera::app::CommandRegistration registration{tessera::app::kEval.name,

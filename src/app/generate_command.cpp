@@ -7,6 +7,7 @@
 #include "command.hpp"
 #include "command_line.hpp"
 #include "folder_job.hpp"
+#include "ranks.hpp"
 #include "tensor_commands.hpp"
 #include "tessera/base/log.hpp"
 #include "tessera/base/utf8.hpp"
@@ -105,6 +106,7 @@ int run(const Args& args) {
   app.add_flag("--print-ids", options.print_ids, "print token ids instead of text");
   const auto [own, job] = tessera::app::split_job_flags(args);
   if (!app.parse(own)) return 0;
+  tessera::app::require_one_process("generate");
   options.overrides = job;
   if (options.sampling.temperature <= 0)
     for (const auto& [flag, name] : {std::pair(top_k, "--top-k"), std::pair(seed, "--seed")})

@@ -2,10 +2,12 @@
 #include "ranks.hpp"
 
 #include <chrono>
+#include <cstdlib>
 #include <exception>
 #include <filesystem>
 #include <iostream>
 #include <optional>
+#include <string_view>
 #include <thread>
 #include <utility>
 
@@ -171,6 +173,16 @@ int run_on_ranks(const Args& args, const RankBody& body, const FindOnRanks& find
   return run_on_world([&](comm::World& world, const train::OnFailure& failed) {
     return body(world, agree_on_job(world, args, find), args, failed);
   });
+}
+
+void require_one_process(const std::string& command) {
+  for (const char* name : {"OMPI_COMM_WORLD_SIZE", "SLURM_STEP_NUM_TASKS"}) {
+    const char* count = std::getenv(name);
+    require(!count || std::string_view(count) == "1", ExitCode::usage,
+            "{} runs in one process, and {} were started; run it without `tessera launch`, mpirun "
+            "or srun -n",
+            command, count ? count : "");
+  }
 }
 
 }  // namespace tessera::app

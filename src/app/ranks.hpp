@@ -37,4 +37,8 @@ int run_on_world(const WorldBody& body);
 /// The same for a job: rank 0 reads it from `args`, checks it and gives it to all.
 int run_on_ranks(const Args& args, const RankBody& body, const FindOnRanks& find);
 
+/// Throws Error(usage) where mpirun or srun has started more than one process of `command`, which
+/// uses one.
+void require_one_process(const std::string& command);
+
 }  // namespace tessera::app
