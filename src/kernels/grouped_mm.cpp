@@ -4,6 +4,7 @@
 #include <span>
 
 #include "tessera/base/error.hpp"
+#include "tessera/base/grouped_columns.hpp"
 #include "tessera/kernels/matrix_product.hpp"
 #include "tessera/kernels/operation.hpp"
 
@@ -28,7 +29,8 @@ class HostCounts {
 };
 
 bool in_one_kernel(const Tensor& x, std::int64_t columns) {
-  return groups_in_one_kernel(x) && x.size(0) > 0 && x.size(1) % 8 == 0 && columns % 8 == 0;
+  return groups_in_one_kernel(x) && x.size(0) > 0 && x.size(1) % kGroupedColumns == 0 &&
+         columns % kGroupedColumns == 0;
 }
 
 /// Where groups end.

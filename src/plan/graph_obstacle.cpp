@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "tessera/plan/graph_obstacle.hpp"
 
+#include <fmt/format.h>
+
+#include "tessera/base/grouped_columns.hpp"
+
 namespace tessera::plan {
 namespace {
-
-/// Columns of matrices that kernels::grouped_mm() multiplies in one kernel.
-constexpr std::int64_t kColumns = 8;
 
 std::string obstacle_of_experts(const JobPlan& plan) {
   const model::DecoderShape& shape = plan.model.shape;
@@ -23,8 +24,9 @@ std::string experts_obstacle(const ExpertProducts& products) {
            "parallelism.expert_parallel_capacity_factor it need not";
   if (products.type != DType::bf16)
     return "the host multiplies expert by expert (training.mixed_precision_param)";
-  if (products.dim % kColumns != 0 || products.hidden % kColumns != 0)
-    return "the host multiplies expert by expert, whose widths are no multiples of 8";
+  if (products.dim % kGroupedColumns != 0 || products.hidden % kGroupedColumns != 0)
+    return fmt::format("the host multiplies expert by expert, whose widths are no multiples of {}",
+                       kGroupedColumns);
   return "";
 }
 
