@@ -6,7 +6,11 @@
 #include <ATen/ops/result_type.h>
 #include <torch/library.h>
 
+#include <memory>
+#include <utility>
+
 #include "tessera/base/error.hpp"
+#include "tessera/base/keep.hpp"
 #include "tessera/kernels/tensor.hpp"
 
 namespace tessera::kernels {
@@ -94,25 +98,26 @@ Tensor where(const Tensor& condition, const Tensor& a, const Tensor& b) {
 }  // namespace
 
 void install_shape_operators() {
-  [[maybe_unused]] static const torch::Library& library = []() -> torch::Library& {
-    auto& operators = *new torch::Library(torch::Library::IMPL, "aten", c10::DispatchKey::Meta,
-                                          __FILE__, __LINE__);
-    operators.impl("abs.out", &shape_of::of_each);
-    operators.impl("addmm.dtype_out", &shape_of::addmm_out);
-    operators.impl("_flash_attention_backward", &shape_of::flash_attention_backward);
-    operators.impl("_flash_attention_forward", &shape_of::flash_attention);
-    operators.impl("_grouped_mm", &shape_of::grouped_mm);
-    operators.impl("index_select", &shape_of::index_select);
-    operators.impl("isnan", &shape_of::isnan);
-    operators.impl("logical_and.out", &shape_of::logical_of_two);
-    operators.impl("logical_not.out", &shape_of::of_each);
-    operators.impl("logical_or.out", &shape_of::logical_of_two);
-    operators.impl("mm.dtype_out", &shape_of::mm_out);
-    operators.impl("repeat_interleave.Tensor", &shape_of::repeat_interleave);
-    operators.impl("_scaled_mm", &shape_of::scaled_mm);
-    operators.impl("searchsorted.Tensor", &shape_of::searchsorted);
-    operators.impl("where.self", &shape_of::where);
-    return operators;
+  [[maybe_unused]] static const bool installed = [] {
+    auto operators = std::make_unique<torch::Library>(torch::Library::IMPL, "aten",
+                                                      c10::DispatchKey::Meta, __FILE__, __LINE__);
+    operators->impl("abs.out", &shape_of::of_each);
+    operators->impl("addmm.dtype_out", &shape_of::addmm_out);
+    operators->impl("_flash_attention_backward", &shape_of::flash_attention_backward);
+    operators->impl("_flash_attention_forward", &shape_of::flash_attention);
+    operators->impl("_grouped_mm", &shape_of::grouped_mm);
+    operators->impl("index_select", &shape_of::index_select);
+    operators->impl("isnan", &shape_of::isnan);
+    operators->impl("logical_and.out", &shape_of::logical_of_two);
+    operators->impl("logical_not.out", &shape_of::of_each);
+    operators->impl("logical_or.out", &shape_of::logical_of_two);
+    operators->impl("mm.dtype_out", &shape_of::mm_out);
+    operators->impl("repeat_interleave.Tensor", &shape_of::repeat_interleave);
+    operators->impl("_scaled_mm", &shape_of::scaled_mm);
+    operators->impl("searchsorted.Tensor", &shape_of::searchsorted);
+    operators->impl("where.self", &shape_of::where);
+    keep_for_ever(std::move(operators));
+    return true;
   }();
 }
 
