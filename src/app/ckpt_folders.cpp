@@ -15,14 +15,14 @@ namespace {
 
 namespace fs = std::filesystem;
 
+bool is_run(const fs::path& folder) { return fs::exists(folder / "config.toml"); }
+
 /// A step folder by its contents or, when those are damaged, by its name.
 bool is_step(const fs::path& folder) {
   return fs::exists(folder / "manifest.json") ||
-         (folder.filename().string().starts_with("step-") && fs::is_directory(folder) &&
+         (checkpoint::is_step_folder(folder) && fs::is_directory(folder) && !is_run(folder) &&
           checkpoint::list_steps(folder).empty());
 }
-
-bool is_run(const fs::path& folder) { return fs::exists(folder / "config.toml"); }
 
 /// checkpoint.folder of the run in this folder, if it is one.
 fs::path folder_in_run(const fs::path& run) {

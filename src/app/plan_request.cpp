@@ -158,6 +158,7 @@ PlanRequest plan_request_of(const Args& args) {
     require(request.write.empty() || !std::filesystem::equivalent(file, request.write, ignored),
             ExitCode::usage, "--write {} would replace a file that is read; name another file",
             request.write);
+  if (!request.write.empty()) planner::refuse_machine_file("--write", request.write);
   if (!request.from.empty())
     check_run(request, args);
   else

@@ -51,10 +51,18 @@ constexpr bool kHasRange = std::is_same_v<To, double> ||
                            (std::is_same_v<To, float> && sizeof(From) < sizeof(double)) ||
                            (std::is_same_v<To, BFloat> && std::is_same_v<From, Half>);
 
+bool is_infinite(Half v) { return (v.bits & 0x7fffu) == 0x7c00u; }
+bool is_infinite(BFloat v) { return (v.bits & 0x7fffu) == 0x7f80u; }
+template <class T>
+bool is_infinite(T v) {
+  return std::isinf(v);
+}
+
 template <class From, class To>
 bool convert_all(const void* from, void* to, std::int64_t count) {
   const auto* in = static_cast<const unsigned char*>(from);
   auto* out = static_cast<unsigned char*>(to);
+  bool fits = true;
   for (std::int64_t i = 0; i < count; ++i, in += sizeof(From), out += sizeof(To)) {
     From value;
     std::memcpy(&value, in, sizeof value);
@@ -64,12 +72,11 @@ bool convert_all(const void* from, void* to, std::int64_t count) {
       result = static_cast<To>(value);
     } else {
       result = narrow<To>(widen(value));
-      if constexpr (!kHasRange<From, To>)
-        if (std::isinf(widen(result)) && !std::isinf(widen(value))) return false;
+      if constexpr (!kHasRange<From, To>) fits &= !is_infinite(result) || is_infinite(value);
     }
     std::memcpy(out, &result, sizeof result);
   }
-  return true;
+  return fits;
 }
 
 enum class Family { floating, integer, none };

@@ -14,8 +14,8 @@ bool matches(const std::string& pattern, std::string_view name) {
   // A job has few patterns, which meet every tensor's name; to compile one takes longer than to
   // search.
   thread_local std::map<std::string, std::regex> compiled;
-  const auto [found, is_new] = compiled.try_emplace(pattern);
-  if (is_new) found->second = std::regex(pattern);
+  auto found = compiled.find(pattern);
+  if (found == compiled.end()) found = compiled.emplace(pattern, std::regex(pattern)).first;
   return std::regex_search(name.begin(), name.end(), found->second);
 }
 

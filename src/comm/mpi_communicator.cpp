@@ -106,14 +106,18 @@ Request MpiCommunicator::all_reduce(Buffer inout, Op op) {
   return launch(std::move(operation));
 }
 
-/// Messages by the logarithm of the ranks, where all_reduce_small() has as many as ranks.
+/// Messages by the logarithm of the ranks, where all_reduce_small() has as many as ranks. In memory
+/// of the operation, which outlives one that is given up: it cannot be cancelled.
 void MpiCommunicator::all_reduce_integers(MpiOperation& operation, Buffer inout, Op op) {
-  const MPI_Op sum_or_end = op == Op::sum ? MPI_SUM : op == Op::max ? MPI_MAX : MPI_MIN;
+  const MPI_Op mpi_op = op == Op::sum ? MPI_SUM : op == Op::max ? MPI_MAX : MPI_MIN;
+  const Buffer own{operation.scratch(inout.bytes()), inout.count, inout.dtype, Memory::host};
+  copy_part(inout, own);
   MPI_Request request = MPI_REQUEST_NULL;
-  check_mpi(MPI_Iallreduce(MPI_IN_PLACE, inout.data, static_cast<int>(inout.count),
-                           integer_type(inout.dtype), sum_or_end, place_.comm, &request),
+  check_mpi(MPI_Iallreduce(MPI_IN_PLACE, own.data, static_cast<int>(own.count),
+                           integer_type(own.dtype), mpi_op, place_.comm, &request),
             "MPI_Iallreduce", place_);
   operation.add(request, "MPI_Iallreduce");
+  operation.then([=](MpiOperation&) { copy_part(own, inout); });
 }
 
 void MpiCommunicator::all_reduce_small(MpiOperation& operation, Buffer inout, Op op) {

@@ -67,18 +67,19 @@ void gather_strings(Communicator& communicator, const std::string& value,
   Communicator& host = communicator.host();
   const auto length = static_cast<std::int64_t>(value.size());
   const std::vector<std::int64_t> lengths = gather(host, length, DType::i64);
-  if (host.rank() == 0) take(value);
-  for (int from = 1; from < host.size(); ++from) {
-    if (host.rank() != 0 && host.rank() != from) continue;
-    std::string text = host.rank() == from ? value : std::string();
-    text.resize(static_cast<std::size_t>(lengths[static_cast<std::size_t>(from)]));
+  if (host.rank() != 0) {
     host.group_start();
-    if (host.rank() == from)
-      host.send(bytes_of(text), 0);
-    else
-      host.recv(bytes_of(text), from);
+    host.send(bytes_of(const_cast<std::string&>(value)), 0);
     host.group_end().wait();
-    if (host.rank() == 0) take(text);
+    return;
+  }
+  take(value);
+  for (int from = 1; from < host.size(); ++from) {
+    std::string text(static_cast<std::size_t>(lengths[static_cast<std::size_t>(from)]), '\0');
+    host.group_start();
+    host.recv(bytes_of(text), from);
+    host.group_end().wait();
+    take(text);
   }
 }
 

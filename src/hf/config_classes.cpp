@@ -136,10 +136,12 @@ DecoderShape read_gpt_oss(const JsonNode& config) {
       read_common(config, Family::gpt_oss, {2880, 2880, 36, 64, 8, 64, 201088, 1e-5, 150000});
   require(config["attention_bias"].boolean(true), ExitCode::usage,
           "{}: \"attention_bias\" = false is not supported", config.where());
-  if (config["rope_parameters"].is_null() && config["rope_scaling"].is_null()) {
+  if (config["rope_parameters"].is_null() && !has_values(config["rope_scaling"])) {
     shape.yarn.emplace();
     shape.yarn->factor = 32;
     shape.yarn->truncate = false;
+    shape.yarn->original_max_position =
+        positive(config[kOriginalPositions], shape.yarn->original_max_position);
   }
   check_layer_types(config, shape.layers);
   shape.attention_biases = shape.sinks = true;

@@ -17,9 +17,8 @@ namespace {
 /// within it, else max_position_embeddings.
 std::int64_t original_positions(const JsonNode& scaling, const JsonNode& config,
                                 std::int64_t otherwise) {
-  constexpr const char* kKey = "original_max_position_embeddings";
   const std::int64_t most = positive(config["max_position_embeddings"], otherwise);
-  return positive(config[kKey], positive(scaling[kKey], most));
+  return positive(config[kOriginalPositions], positive(scaling[kOriginalPositions], most));
 }
 
 RopeScaling llama3_scaling(const JsonNode& config, const JsonNode& model) {
@@ -63,8 +62,6 @@ void read_scaling(DecoderShape& shape, const JsonNode& scaling, const JsonNode& 
   }
 }
 
-bool has_values(const JsonNode& node) { return !node.is_null() && !node.object().empty(); }
-
 /// transformers 4 has rope_scaling and rope_theta, transformers 5 has rope_parameters. Where
 /// rope_scaling holds something, it replaces rope_parameters, with the theta in it.
 void read_rope(DecoderShape& shape, const JsonNode& config, double default_theta) {
@@ -83,6 +80,8 @@ void read_rope(DecoderShape& shape, const JsonNode& config, double default_theta
 }
 
 }  // namespace
+
+bool has_values(const JsonNode& node) { return !node.is_null() && !node.object().empty(); }
 
 std::int64_t at_least(std::int64_t least, const JsonNode& node, std::int64_t otherwise) {
   const double value = node.number(static_cast<double>(otherwise));

@@ -9,6 +9,12 @@
 
 namespace tessera::hf {
 
+/// Beside a scaling of the rotary embedding, or within it.
+inline constexpr const char* kOriginalPositions = "original_max_position_embeddings";
+
+/// An object that is there and holds something: transformers takes {} for nothing.
+bool has_values(const JsonNode& node);
+
 /// A whole number, also where it is written as 4096.0.
 std::int64_t at_least(std::int64_t least, const JsonNode& node, std::int64_t otherwise);
 std::int64_t positive(const JsonNode& node, std::int64_t otherwise);

@@ -103,9 +103,11 @@ Exported export_hf(const fs::path& folder, const fs::path& out, const ExportOpti
   model::DecoderShape shape = plan::decoder_shape_of(job, vocab);
   const std::string differences =
       model::differences(model::properties_of(shape), model::properties_in(opened.extra()));
-  require(differences.empty(), ExitCode::usage,
-          "{} holds another model than {} describes now: {}; restore that file",
-          opened.folder().string(), job.model.hf_config.value_or("its job"), differences);
+  require(differences.empty(), ExitCode::usage, "{} holds another model than {} now is: {}; {}",
+          opened.folder().string(), job.model.hf_config.value_or("the flavor of its job"),
+          differences,
+          job.model.hf_config ? "restore that file"
+                              : "export it with the release of Tessera that saved it");
   if (opened.step() > 0)  // has been trained with so many
     shape.max_positions = std::max(shape.max_positions, job.training.seq_len);
   const hf::Assets assets =

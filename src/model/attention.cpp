@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Grouped-query attention with RoPE: Llama, Qwen3 (norms of heads), Mixtral, gpt-oss (biases,
 // sinks, windows). Latent attention shares the product of queries and keys.
+#include <algorithm>
 #include <cmath>
 
 #include "cell_functions.hpp"
@@ -12,14 +13,19 @@ namespace {
 
 using at::Tensor;
 
-/// Writes the keys (values) of positions from `first` on into a layer's cache of `most` positions,
-/// and returns all so far.
+/// Writes the keys (values) of positions from `first` on into a layer's cache, which doubles when
+/// it is full, up to `most` positions; returns all so far.
 Tensor remember(Tensor& cached, const Tensor& fresh, std::int64_t first, std::int64_t most) {
-  const std::int64_t fresh_positions = fresh.size(1);
-  if (!cached.defined())
-    cached = at::empty({fresh.size(0), most, fresh.size(2), fresh.size(3)}, fresh.options());
-  cached.narrow(1, first, fresh_positions).copy_(fresh);
-  return cached.narrow(1, 0, first + fresh_positions);
+  const std::int64_t end = first + fresh.size(1), room = cached.defined() ? cached.size(1) : 0;
+  if (end > room) {
+    const Tensor larger = at::empty(
+        {fresh.size(0), std::max(end, std::min(most, 2 * end)), fresh.size(2), fresh.size(3)},
+        fresh.options());
+    if (first > 0) larger.narrow(1, 0, first).copy_(cached.narrow(1, 0, first));
+    cached = larger;
+  }
+  cached.narrow(1, first, fresh.size(1)).copy_(fresh);
+  return cached.narrow(1, 0, end);
 }
 
 }  // namespace

@@ -59,6 +59,9 @@ Properties properties_in(std::string_view state) {
   if (const auto& all = stored[kPropertiesKey]; all.is_object())
     for (const auto& [name, value] : all.items())
       if (value.is_string()) then[name] = value.get<std::string>();
+  // Earlier releases gave latents the epsilon of the other norms.
+  if (then.contains("qk_rope_head_dim") && then.contains("rms_norm_eps"))
+    then.emplace("latent_norm_eps", then["rms_norm_eps"]);
   return then;
 }
 

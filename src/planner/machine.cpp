@@ -138,14 +138,31 @@ Machine load_machine(const std::string& name) {
   return machine;
 }
 
-void require_machine_file(const std::string& flag, const std::string& file) {
-  require(file.ends_with(".toml"), ExitCode::usage, "{} {} does not end in .toml", flag, file);
-  if (std::error_code ignored; !std::filesystem::exists(file, ignored)) return;
+namespace {
+
+bool is_machine_file(const std::string& file) {
   try {
     load_machine(file);
+    return true;
   } catch (const Error&) {
-    fail(ExitCode::usage, "{} {} is there and is no machine file; name another file", flag, file);
+    return false;
   }
+}
+
+}  // namespace
+
+void require_machine_file(const std::string& flag, const std::string& file) {
+  require(file.ends_with(".toml"), ExitCode::usage, "{} {} does not end in .toml", flag, file);
+  std::error_code ignored;
+  require(!std::filesystem::exists(file, ignored) || is_machine_file(file), ExitCode::usage,
+          "{} {} is there and is no machine file; name another file", flag, file);
+}
+
+void refuse_machine_file(const std::string& flag, const std::string& file) {
+  std::error_code ignored;
+  require(
+      !file.ends_with(".toml") || !std::filesystem::exists(file, ignored) || !is_machine_file(file),
+      ExitCode::usage, "{} {} would replace a machine file; name another file", flag, file);
 }
 
 std::string file_text_of(const Machine& machine) {

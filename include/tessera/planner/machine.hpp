@@ -74,6 +74,9 @@ Machine load_machine(const std::string& name);
 /// replaced. `flag` named it.
 void require_machine_file(const std::string& flag, const std::string& file);
 
+/// Throws Error(usage) for a machine file, which a job is not to replace. `flag` named it.
+void refuse_machine_file(const std::string& flag, const std::string& file);
+
 /// The file that it was read from, or a new one of this host.
 std::string file_text_of(const Machine& machine);
 

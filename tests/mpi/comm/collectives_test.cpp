@@ -228,6 +228,11 @@ TEST_P(Collectives, Scalars) {
   const auto strings = all_gather_strings(*comm_, std::string(static_cast<std::size_t>(me()), 'x'));
   for (int r = 0; r < n(); ++r)
     EXPECT_EQ(strings[static_cast<std::size_t>(r)], std::string(static_cast<std::size_t>(r), 'x'));
+  std::vector<std::string> taken;
+  gather_strings(*comm_, std::string(static_cast<std::size_t>(me()), 'y'),
+                 [&](const std::string& text) { taken.push_back(text); });
+  ASSERT_EQ(taken.size(), me() == 0 ? static_cast<std::size_t>(n()) : 0u);
+  for (std::size_t r = 0; r < taken.size(); ++r) EXPECT_EQ(taken[r], std::string(r, 'y'));
   comm_->barrier();
 }
 

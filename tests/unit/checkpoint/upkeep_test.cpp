@@ -88,6 +88,12 @@ TEST_F(Upkeep, PruneKeepsTheNewestWholeOne) {
   EXPECT_THAT(planned(with_damaged), testing::IsEmpty());
 }
 
+TEST_F(Upkeep, LatestIsTheHighestStep) {
+  save_step(30);
+  save_step(10);  // of a run that has started from an older step
+  EXPECT_FALSE(check_hint(folder_.path()));
+}
+
 TEST_F(Upkeep, PruneTakesLeftoversWhenTold) {
   save_step(1);
   save_step(2);

@@ -124,6 +124,31 @@ TEST_F(Config, RotaryEmbeddingIsThatOfTransformers) {
                 "10000; set its rope_theta"));
 }
 
+TEST_F(Config, AnEmptyScalingIsNone) {
+  for (const char* scaling : {"", R"(, "rope_scaling": null)", R"(, "rope_scaling": {})"}) {
+    const model::DecoderShape shape =
+        read_config(file(fmt::format(R"({{"model_type": "gpt_oss", "{}": 64{}}})",
+                                     "original_max_position_embeddings", scaling)));
+    ASSERT_TRUE(shape.yarn) << scaling;
+    EXPECT_EQ(shape.yarn->factor, 32);
+    EXPECT_EQ(shape.yarn->original_max_position, 64);
+  }
+}
+
+TEST_F(Config, LatentsOfEarlierReleasesHadTheEpsilonOfTheOthers) {
+  const model::DecoderShape shape = read_config(file(R"({"model_type": "deepseek_v3"})"));
+  const auto differences = [&](const char* eps) {
+    return model::differences(
+        model::properties_of(shape),
+        model::properties_in(fmt::format(
+            R"({{"model": {{"rms_norm_eps": "{}", "qk_rope_head_dim": "64"}}}})", eps)));
+  };
+  EXPECT_EQ(differences("1e-06"), "");
+  EXPECT_THAT(differences("1e-05"), HasSubstr("latent_norm_eps is 1e-06, was 1e-05"));
+  EXPECT_TRUE(model::properties_in("{}").empty());
+  EXPECT_TRUE(model::properties_in("[]").empty());
+}
+
 TEST_F(Config, LatentsAreThoseOfTransformers) {
   const auto shape_of = [&](const std::string& more) {
     return read_config(file(R"({"model_type": "deepseek_v3", "rms_norm_eps": 0.01)" + more + "}"));
