@@ -36,12 +36,16 @@ void prepare_folder(const fs::path& folder, bool replace) {
   make_folders(folder, ExitCode::environment);
 }
 
-std::string described_differences(const model::Properties& now, const fs::path& weights) {
+fs::path config_beside(const fs::path& weights) {
   std::error_code ignored;
-  const fs::path folder = fs::is_directory(weights, ignored) ? weights : weights.parent_path();
-  if (!fs::exists(folder / kConfig, ignored)) return "";
+  return (fs::is_directory(weights, ignored) ? weights : weights.parent_path()) / kConfig;
+}
+
+std::string described_differences(const model::Properties& now, const fs::path& weights) {
+  const fs::path config = config_beside(weights);
+  if (std::error_code ignored; !fs::exists(config, ignored)) return "";
   try {
-    return model::differences(now, model::properties_of(read_config(folder / kConfig)));
+    return model::differences(now, model::properties_of(read_config(config)));
   } catch (const Error&) {
     return "";
   }

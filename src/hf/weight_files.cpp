@@ -12,6 +12,7 @@
 #include "tessera/base/file.hpp"
 #include "tessera/base/json_reader.hpp"
 #include "tessera/base/shard.hpp"
+#include "tessera/hf/folder.hpp"
 
 namespace tessera::hf {
 namespace {
@@ -69,11 +70,8 @@ std::vector<T> values_of(const SafetensorsReader& reader, const TensorSlice& sli
 /// The config.json beside the weights, if there is one, may name other blocks, of which there can
 /// be as many.
 void require_fp8_blocks(const std::filesystem::path& weights) {
-  std::error_code ignored;
-  const std::filesystem::path folder =
-      std::filesystem::is_directory(weights, ignored) ? weights : weights.parent_path();
-  const TextSource source{folder / "config.json", ExitCode::data};
-  if (!std::filesystem::exists(source.path, ignored)) return;
+  const TextSource source{config_beside(weights), ExitCode::data};
+  if (std::error_code ignored; !std::filesystem::exists(source.path, ignored)) return;
   const nlohmann::json parsed =
       parse_json(read_text(source.path, kMostConfigBytes, ExitCode::data), source);
   const JsonNode how = JsonNode(parsed, source)["quantization_config"];

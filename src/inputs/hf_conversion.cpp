@@ -23,11 +23,6 @@ namespace {
 
 namespace fs = std::filesystem;
 
-fs::path config_beside(const fs::path& weights) {
-  return (fs::is_directory(weights) ? weights : fs::absolute(weights).parent_path()) /
-         "config.json";
-}
-
 config::Resolved job_by(const fs::path& config) {
   return config::resolve({"--model.hf_config", config.string()});
 }
@@ -35,7 +30,7 @@ config::Resolved job_by(const fs::path& config) {
 /// The job that describes the model: the one that was given, or that of a config.json.
 config::Resolved job_of(const fs::path& weights, const ImportOptions& options) {
   if (!options.config.empty()) return config::resolve(options.config);
-  const fs::path config = config_beside(weights);
+  const fs::path config = hf::config_beside(fs::absolute(weights));
   require(fs::exists(config), ExitCode::data,
           "{} is not there: name a job with --config whose model.name and flavor, or "
           "model.hf_config, are those of the weights",
@@ -46,7 +41,7 @@ config::Resolved job_of(const fs::path& weights, const ImportOptions& options) {
 /// The same with a config.json that stays next to the checkpoint.
 config::Resolved job_to_keep(const fs::path& weights, const ImportOptions& options) {
   if (!options.config.empty()) return config::resolve(options.config);
-  const fs::path config = config_beside(weights),
+  const fs::path config = hf::config_beside(fs::absolute(weights)),
                  kept = fs::absolute(options.folder) / "config.json";
   fs::create_directories(kept.parent_path());
   if (!fs::exists(kept) || !fs::equivalent(config, kept))
@@ -87,7 +82,8 @@ fs::path import_weights(const fs::path& weights, const ImportOptions& options) {
   const hf::WeightFiles files(weights);
   const model::DecoderShape shape =
       plan::decoder_shape_of(job_of(weights, options).job, hf::vocabulary_rows(files));
-  const std::string differences = hf::described_differences(model::properties_of(shape), weights);
+  const std::string differences =
+      options.config.empty() ? "" : hf::described_differences(model::properties_of(shape), weights);
   if (!differences.empty())
     log::warning("the weights in {} are those of another model: {}", weights.string(), differences);
   const hf::Import import(files, shape, options.dtype);

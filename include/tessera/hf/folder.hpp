@@ -19,6 +19,9 @@ bool holds_weights(const std::filesystem::path& folder);
 /// read next to new ones, Error(environment) when it cannot be made.
 void prepare_folder(const std::filesystem::path& folder, bool replace);
 
+/// The config.json in a folder of weights, or beside a file of them; it need not be there.
+std::filesystem::path config_beside(const std::filesystem::path& weights);
+
 /// model::differences() from the config.json beside weights, or in a folder of them; "" if there is
 /// none that Tessera can read.
 std::string described_differences(const model::Properties& now,
