@@ -150,9 +150,10 @@ fs::path damaged_path(const fs::path& folder, std::int64_t step, const std::stri
 }
 
 void write_hint(const fs::path& folder) {
+  const std::vector<StepFolder> steps = list_steps(folder);
+  if (steps.empty()) return;  // somebody has removed them meanwhile
   const fs::path temporary = folder / (std::string(kHintPartial) + make_uuid());
-  write_text(temporary, list_steps(folder).back().path.filename().string() + "\n",
-             ExitCode::checkpoint);
+  write_text(temporary, steps.back().path.filename().string() + "\n", ExitCode::checkpoint);
   rename_path(temporary, folder / kHintName, ExitCode::checkpoint);
 }
 

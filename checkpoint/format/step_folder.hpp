@@ -50,7 +50,7 @@ bool is_dead_partial(const std::filesystem::path& partial, double stale_seconds)
 void remove_step(const std::filesystem::path& step_folder);
 
 inline constexpr const char* kHintName = "LATEST";
-/// Replaces `folder/LATEST`, which names the newest of its step folders, of which there is one, for
+/// Replaces `folder/LATEST`, which names the newest of its step folders, if there is one, for
 /// people and scripts; nothing here reads it.
 void write_hint(const std::filesystem::path& folder);
 

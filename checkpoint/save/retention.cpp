@@ -86,7 +86,7 @@ void prune(const fs::path& folder, const std::vector<Removal>& removals) {
     else
       remove_quietly(removal.path);
   }
-  if (!removals.empty() && !list_steps(folder).empty() && check_hint(folder)) write_hint(folder);
+  if (!removals.empty() && check_hint(folder)) write_hint(folder);
 }
 
 }  // namespace tessera::checkpoint
