@@ -218,8 +218,8 @@ int run(const tessera::app::Args& args) {
   Reshard resharded;
   const auto add = [&](const char* name, const char* summary,
                        const char* of =
-                           "folder of a run, its checkpoint folder, or the folder of "
-                           "a step") {
+                           "folder of a run, its checkpoint folder, "
+                           "or the folder of a step") {
     Flags command = app.add_subcommand(name, summary);
     command.add_option("folder", folder, of).required();
     return command;

@@ -176,13 +176,12 @@ int run_on_ranks(const Args& args, const RankBody& body, const FindOnRanks& find
 }
 
 void require_one_process(const std::string& command) {
-  for (const char* name : {"OMPI_COMM_WORLD_SIZE", "SLURM_STEP_NUM_TASKS"}) {
-    const char* count = std::getenv(name);
-    require(!count || std::string_view(count) == "1", ExitCode::usage,
-            "{} runs in one process, and {} were started; run it without `tessera launch`, mpirun "
-            "or srun -n",
-            command, count ? count : "");
-  }
+  for (const char* name : {"OMPI_COMM_WORLD_SIZE", "SLURM_STEP_NUM_TASKS"})
+    if (const char* count = std::getenv(name); count && std::string_view(count) != "1")
+      fail(ExitCode::usage,
+           "{} runs in one process, and {} were started; run it without `tessera launch`, mpirun "
+           "or srun -n",
+           command, count);
 }
 
 }  // namespace tessera::app

@@ -8,6 +8,7 @@
 #include "tessera/base/mixed_bits.hpp"
 
 namespace tessera::data {
+
 KeyedPermutation::KeyedPermutation(std::int64_t size, std::uint64_t seed, std::uint64_t stream)
     : size_(static_cast<std::uint64_t>(size)) {
   TESSERA_EXPECT(size >= 1, "a permutation of {} things", size);

@@ -91,9 +91,8 @@ void announce(RunContext& run, Reporter& reporter, const LoadedState& start) {
   const plan::LoadPlan& load = plan.load;
   if (start.own && load.from && load.initial.left_out() != load.own.left_out())
     reporter.note(
-        "checkpoint.exclude_from_loading acts on a resume for the dataloader alone: the rest is "
-        "for "
-        "the first load, from checkpoint.initial_load_path");
+        "checkpoint.exclude_from_loading acts on a resume for the dataloader alone: the rest "
+        "is for the first load, from checkpoint.initial_load_path");
 }
 
 /// Calls `failed` when `body` throws: once, in the innermost of nested calls, while all that this

@@ -19,8 +19,8 @@
 
 namespace tessera::model {
 
-/// Keys and values of the positions seen so far, one pair a layer; [B, positions, Hkv, hd] each,
-/// made by the first call. For generation.
+/// Keys and values of the positions seen so far, one pair a layer; [B, S, Hkv, hd] each, where S
+/// may count more than have come. For generation.
 struct KeyValueCache {
   std::int64_t positions = 0;  ///< the most that come
   std::vector<at::Tensor> keys, values;
