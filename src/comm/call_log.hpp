@@ -53,6 +53,8 @@ struct CallPage {
   static constexpr std::uint64_t kRecords = 1024;
   std::atomic<std::uint64_t> calls;
   std::atomic<std::int64_t> step, heartbeat_ns;
+  /// when this process's watchdog looked last; 0 = it has none
+  std::atomic<std::int64_t> looked_ns;
   std::int32_t world_rank;
   /// 1 + the world rank that this process has been waiting for too long; 0 = none
   std::atomic<std::int32_t> awaited;
@@ -65,6 +67,12 @@ struct CallPage {
   CallRecord records[kRecords];
 };
 
+/// This process's watchdog looks now.
+void note_look() noexcept;
+/// For how long the process of this page has not run (it is stopped, swapped out, or blocked in its
+/// GPU's driver): what the page says of its calls may be over since. 0 where it runs.
+double standstill_seconds(const CallPage& page, std::int64_t now) noexcept;
+
 /// See Watchdog::at(). A place that is being changed may be read as parts of two.
 void note_place(CallPage& page, std::string_view unit, std::string_view pass) noexcept;
 std::string place_of(const CallPage& page);
@@ -72,6 +80,9 @@ struct UnitAndPass {
   std::string unit, pass;
 };
 UnitAndPass unit_and_pass(const CallPage& page);
+
+/// A watchdog that has not looked for this long, though it looks each second, stands still.
+constexpr std::int64_t kStandstill_ns = 5'000'000'000;
 
 /// Nanoseconds of the monotonic clock (the same for all processes of a node).
 std::int64_t now_ns() noexcept;

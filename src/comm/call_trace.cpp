@@ -65,6 +65,7 @@ CallTrace trace_of(int rank, int ranks, std::size_t limit, std::int64_t now) {
     trace.step_seconds = seconds_between(beat, now);
   trace.place = place_of(page);
   trace.failure = failure_of(rank);
+  trace.standstill_seconds = standstill_seconds(page, now);
   for (const CallView& view : recent(page, limit)) trace.calls.push_back(traced(view, now));
   return trace;
 }
@@ -94,6 +95,7 @@ CallTrace trace_of(const nlohmann::json& json) {
   take("host", trace.host), take("step", trace.step), take("step_seconds", trace.step_seconds);
   take("place", trace.place);
   take("failure", trace.failure);
+  trace.standstill_seconds = json.value("standstill_seconds", 0.0);
   for (const nlohmann::json& call : json.at("calls")) trace.calls.push_back(call_of(call));
   return trace;
 }
@@ -121,6 +123,7 @@ std::string text_of(std::span<const CallTrace> traces) {
                    {"step_seconds", trace.step_seconds},
                    {"place", trace.place},
                    {"failure", trace.failure},
+                   {"standstill_seconds", trace.standstill_seconds},
                    {"calls", std::move(calls)}});
   }
   return json_text(all) + "\n";

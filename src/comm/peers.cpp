@@ -103,19 +103,29 @@ std::string failure_of(int world_rank) {
   return std::string(page->failure, strnlen(page->failure, sizeof(page->failure)));
 }
 
-std::string activity_of(int world_rank) {
-  const CallPage* page = page_of(world_rank);
-  if (!page) return "runs on another node";
-  if (const std::string failure = failure_of(world_rank); !failure.empty())
-    return "has failed: " + failure;
-  const auto calls = recent(*page, 100);
-  const std::int64_t now = now_ns();
+namespace {
+
+std::string calls_of(const CallPage& page, std::int64_t now) {
+  const auto calls = recent(page, 100);
   const auto held = std::find_if(calls.rbegin(), calls.rend(), [](const CallView& v) {
     return v.state == CallState::waited_for;
   });
   if (held != calls.rend()) return "blocked in " + describe(*held, now);
   return calls.empty() ? "has made no call yet"
                        : "not in a call; the last one was " + describe(calls.back(), now);
+}
+
+}  // namespace
+
+std::string activity_of(int world_rank) {
+  const CallPage* page = page_of(world_rank);
+  if (!page) return "runs on another node";
+  if (const std::string failure = failure_of(world_rank); !failure.empty())
+    return "has failed: " + failure;
+  const std::int64_t now = now_ns();
+  if (const double seconds = standstill_seconds(*page, now); seconds > 0)
+    return fmt::format("has not run for {:.1f} s; before, {}", seconds, calls_of(*page, now));
+  return calls_of(*page, now);
 }
 
 void pass_failure_on(const std::string& failure) {
@@ -141,8 +151,8 @@ std::string chain_from(int world_rank) {
   for (int rank = world_rank;;) {
     seen.insert(rank);
     const CallPage* page = page_of(rank);
-    const int next =
-        page && !page->has_failed ? page->awaited.load(std::memory_order_acquire) - 1 : -1;
+    const bool waits = page && !page->has_failed && standstill_seconds(*page, now_ns()) == 0;
+    const int next = waits ? page->awaited.load(std::memory_order_acquire) - 1 : -1;
     text += fmt::format("rank {} {}", rank, activity_of(rank));
     if (next < 0) return text;
     text += fmt::format(", for rank {}", next);

@@ -22,7 +22,6 @@ namespace tessera::comm {
 namespace {
 
 constexpr std::size_t kReported = 100;
-constexpr std::chrono::nanoseconds kStandstill = std::chrono::seconds(5);
 
 struct Probes {
   std::mutex mutex;
@@ -115,7 +114,8 @@ struct Watchdog::Impl {
       lock.unlock();
       // A process that was stopped is let go when its job is ended: what it would report now is not
       // what held others up.
-      if (now_ns() - before > (tick + kStandstill).count()) ignore_alarm();
+      if (now_ns() - before > std::chrono::nanoseconds(tick).count() + kStandstill_ns)
+        ignore_alarm();
       look();
       before = now_ns();
       lock.lock();
@@ -124,6 +124,7 @@ struct Watchdog::Impl {
 
   void look() {
     std::optional<Error> failure = look_at_probes();
+    note_look();
     if (!failure && also.look) failure = also.look();
     if (failure) tell(handler, *failure);
     if (also.leave_traces) answer_alarm(also.leave_traces);
@@ -181,6 +182,7 @@ Watchdog::~Watchdog() {
   }
   impl_->changed.notify_all();
   impl_->thread.join();
+  call_page().looked_ns.store(0, std::memory_order_relaxed);
   watched = false;
 }
 

@@ -62,7 +62,11 @@ class Hang {
   }
 
  private:
+  bool stands_still(int rank) const { return traces_.at(rank)->standstill_seconds > 0; }
+
+  /// None of a process that does not run: it may have waited for a moment, just before.
   const TracedCall* waiting_call(const CallTrace& trace) const {
+    if (stands_still(trace.rank)) return nullptr;
     const auto held =
         std::ranges::find_if(trace.calls, [](const TracedCall& c) { return c.state == "waiting"; });
     return held == trace.calls.end() ? nullptr : &*held;
@@ -85,7 +89,8 @@ class Hang {
       missed_by_[*other].push_back({rank, &call});
     else if (!call.group && theirs->number == call.number && !fit(call, *theirs))
       disagreements_.insert(disagreement(call, std::minmax(rank, *other)));
-    else if (theirs->state == "issued" && (call.group || theirs->number == call.number))
+    else if ((theirs->state == "issued" || stands_still(*other)) &&
+             (call.group || theirs->number == call.number))
       begun_by_[*other].push_back({rank, &call});
   }
 
@@ -138,11 +143,15 @@ class Hang {
     const std::string step = trace.step == 0 ? std::string("before the first step")
                                              : fmt::format("at step {}", trace.step);
     const std::string place = trace.place.empty() ? "" : ", " + trace.place;
+    const std::string still =
+        trace.standstill_seconds > 0
+            ? fmt::format("; its process has not run for {:.1f} s", trace.standstill_seconds)
+            : std::string();
     if (trace.calls.empty())
-      return fmt::format("last seen {}{}; it had called nothing", step, place);
+      return fmt::format("last seen {}{}{}; it had called nothing", step, place, still);
     const TracedCall& last = trace.calls.back();
-    return fmt::format("last seen {}{}; its last call was {}, {} {:.1f} s before", step, place,
-                       numbered(last), last.state, last.seconds);
+    return fmt::format("last seen {}{}{}; its last call was {}, {} {:.1f} s before", step, place,
+                       still, numbered(last), last.state, last.seconds);
   }
 
   /// Of ranks that wait for each other, or of the last of a chain, which waits for nobody's entry.

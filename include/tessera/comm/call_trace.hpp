@@ -35,10 +35,12 @@ struct CallTrace {
   /// When the job started, the same on all its ranks; 0: unknown.
   double job_unix_seconds = 0;
   std::string host;
-  std::int64_t step = 0;          ///< 0: before the first one
-  double step_seconds = 0;        ///< since it began
-  std::string place;              ///< in the step: "layers.14 backward"; empty: unknown
-  std::string failure;            ///< empty: it has not failed
+  std::int64_t step = 0;    ///< 0: before the first one
+  double step_seconds = 0;  ///< since it began
+  std::string place;        ///< in the step: "layers.14 backward"; empty: unknown
+  std::string failure;      ///< empty: it has not failed
+  /// For how long its process has not run, so that its calls may be over since; 0: it runs.
+  double standstill_seconds = 0;
   std::vector<TracedCall> calls;  ///< oldest first
 };
 
@@ -58,9 +60,9 @@ std::vector<CallTrace> traces_of_last_hang(const std::filesystem::path& folder,
                                            std::optional<double> job_unix_seconds = {});
 
 /// Who holds the job up, in one line for each such rank: it has not entered a call in which another
-/// one waits, and waits in none itself. Also ranks that wait for each other in a circle, members
-/// that differ in what they called, and a call that all members have entered. Empty if no rank
-/// waits. Ranks of the job without a trace can be held up, too.
+/// one waits, and waits in none itself, or its process does not run. Also ranks that wait for each
+/// other in a circle, members that differ in what they called, and a call that all members have
+/// entered. Empty if no rank waits. Ranks of the job without a trace can be held up, too.
 std::vector<std::string> who_holds_up(std::span<const CallTrace> traces);
 
 }  // namespace tessera::comm

@@ -147,6 +147,25 @@ TEST_F(WhoHoldsUp, IsARankThatBeganAndWentNowhere) {
       ElementsAre(HasSubstr("rank 0 (node node1) has begun but not ended all_gather 7 of tp")));
 }
 
+TEST_F(WhoHoldsUp, IsARankWhoseProcessStopped) {
+  on(0, "tp", 7, "waiting");
+  on(1, "dp", 4, "waiting");  // for a moment, when it was stopped
+  on(3, "tp", 7, "waiting");
+  on(2, "dp", 4, "waiting");
+  traces[1].standstill_seconds = 60;
+  EXPECT_THAT(who_holds_up(traces),
+              ElementsAre(AllOf(HasSubstr("rank 1 (node node1) has not entered"),
+                                HasSubstr("its process has not run for 60.0 s"))));
+}
+
+TEST_F(WhoHoldsUp, IsAStoppedRankThatHadBegun) {
+  transfer(0, 1, 5, "waiting");
+  transfer(2, 0, 9, "waiting");
+  traces[2].standstill_seconds = 60;
+  EXPECT_THAT(who_holds_up(traces),
+              ElementsAre(HasSubstr("rank 2 (node node2) has begun but not ended group 5 of dp")));
+}
+
 TEST_F(WhoHoldsUp, SaysWhatFailed) {
   on(1, "tp", 7, "waiting");
   traces[0].failure = "rank 0: CUDA out of memory";
@@ -164,10 +183,12 @@ TEST_F(WhoHoldsUp, TravelsAsText) {
   transfer(0, 1, 5, "waiting");
   traces[0].failure = "a \"quoted\" word";
   traces[0].job_unix_seconds = 1700000000.25;
+  traces[1].standstill_seconds = 7.5;
   const std::vector<CallTrace> got = call_traces_of(text_of(traces));
   EXPECT_EQ(text_of(got), text_of(traces));
   EXPECT_EQ(got[0].calls.back().peer, 1);
   EXPECT_EQ(got[0].job_unix_seconds, 1700000000.25);
+  EXPECT_EQ(got[1].standstill_seconds, 7.5);
   EXPECT_THROW(call_traces_of("[{}]"), Error);
   EXPECT_THROW(call_traces_of("["), Error);
 }
