@@ -12,13 +12,18 @@ train() {
   echo $?
 }
 late='note: rank [0-9]* arrives'
-check "a run with a rank that sleeps" "$(train slept --debug.inject_faults 2:slow:2)" 0
-check "names it" "$(grep -c 'note: rank 2 arrives [34][0-9]\(\.[0-9]\)\? ms late in [0-9]* % of steps$' "$work/slept.log")" 1
+# Four ranks on two cores: another program may hold back some of them in most of twelve steps, and then those are late.
+for attempt in 1 2 3; do
+  rm -rf "$work/slept"
+  check "a run with a rank that sleeps" "$(train slept --debug.inject_faults 2:slow:2)" 0
+  named=$(grep -c 'note: rank 2 arrives [34][0-9]\(\.[0-9]\)\? ms late in [0-9]* % of steps$' "$work/slept.log")
+  [ "$named" = 0 ] || break
+done
+check "names it" "$named" 1
 check "and no other" "$(grep -c "$late" "$work/slept.log")" 1
 tensor=(--parallelism.tensor_parallel_degree 2 --parallelism.pipeline_parallel_degree 2)
 check "with pipeline and tensor parallelism" "$(train tensor "${tensor[@]}" --debug.inject_faults 2:slow:1)" 0
 check "names the one" "$(grep -o "$late" "$work/tensor.log")" "note: rank 1 arrives"
-# Four ranks on two cores: another program may hold one of them back in most of twelve steps, and then it is late.
 for attempt in 1 2 3; do
   plain=plain$attempt
   check "a run without" "$(train $plain)" 0
