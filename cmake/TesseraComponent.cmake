@@ -1,9 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-# tessera_component(NAME [SOURCES files] [TENSOR_SOURCES files] [USES components] [LINK targets] [PRIVATE_LINK targets] [UNITY])
+# tessera_component(NAME [SOURCES files] [TENSOR_SOURCES files] [USES components] [LINK targets] [PRIVATE_LINK targets] [UNITY] [COLD])
 #   makes libtessera_NAME and tessera::NAME from all these files, with include/tessera/NAME/*.hpp as its public headers; it may
 #   include what it USES and nothing else (cmake/CheckLayers.cmake). TENSOR_SOURCES include tessera/kernels/tensor.hpp, are
 #   compiled with it as their precompiled header, and make the component one that links with LibTorch. SOURCES may not
 #   include it. UNITY compiles twelve files at a time (TESSERA_UNITY_BUILD): names in unnamed namespaces must then differ.
+#   COLD: no run spends time in it. Release builds compile it with -O1, which takes up to 40 % less time than -O3.
 # tessera_cuda_sources(COMPONENT SOURCES...)
 #   adds CUDA files and C++ files that call the CUDA runtime to a component; only these see CUDA's headers, so that every other
 #   file is compiled as in the host configuration and comes out of the compiler cache.
@@ -37,6 +38,7 @@ target_include_directories(tessera_headers INTERFACE
   $<INSTALL_INTERFACE:${CMAKE_INSTALL_INCLUDEDIR}>)
 target_compile_features(tessera_headers INTERFACE cxx_std_20)
 set_property(GLOBAL PROPERTY TESSERA_COMPONENTS "")
+set(TESSERA_COLD_OPTIONS $<$<CONFIG:Release>:-O1>)
 
 # One precompiled header serves every file that uses tensors.
 add_library(tessera_tensor_pch OBJECT ${PROJECT_SOURCE_DIR}/cmake/tensor_pch.cpp)
@@ -49,7 +51,7 @@ function(tessera_without_tensors)
 endfunction()
 
 function(tessera_component component)
-  cmake_parse_arguments(ARG "UNITY" "" "SOURCES;TENSOR_SOURCES;USES;LINK;PRIVATE_LINK" ${ARGN})
+  cmake_parse_arguments(ARG "UNITY;COLD" "" "SOURCES;TENSOR_SOURCES;USES;LINK;PRIVATE_LINK" ${ARGN})
   add_library(tessera_${component} SHARED ${ARG_SOURCES} ${ARG_TENSOR_SOURCES})
   add_library(tessera::${component} ALIAS tessera_${component})
   list(TRANSFORM ARG_USES PREPEND tessera_ OUTPUT_VARIABLE used)
@@ -62,6 +64,9 @@ function(tessera_component component)
   endif()
   if(ARG_UNITY AND TESSERA_UNITY_BUILD)
     set_target_properties(tessera_${component} PROPERTIES UNITY_BUILD ON UNITY_BUILD_BATCH_SIZE 12)
+  endif()
+  if(ARG_COLD)
+    target_compile_options(tessera_${component} PRIVATE ${TESSERA_COLD_OPTIONS})
   endif()
   set(torch OFF)
   if(ARG_TENSOR_SOURCES)
@@ -89,16 +94,15 @@ endfunction()
 
 add_custom_target(tests_without_torch)
 
-# Tests are compiled with -O1, which takes up to 40 % less time than -O3. Their precompiled headers need the same flags.
-set(_test_options $<$<CONFIG:Release>:-O1>)
+# Tests are compiled like cold components. Their precompiled headers need the same flags.
 if(TESSERA_BUILD_TESTS)
   add_library(tessera_test_pch OBJECT EXCLUDE_FROM_ALL ${PROJECT_SOURCE_DIR}/cmake/tensor_pch.cpp)
   target_link_libraries(tessera_test_pch PRIVATE tessera_flags GTest::gtest GTest::gmock)
-  target_compile_options(tessera_test_pch PRIVATE ${_test_options})
+  target_compile_options(tessera_test_pch PRIVATE ${TESSERA_COLD_OPTIONS})
   target_precompile_headers(tessera_test_pch PRIVATE <gmock/gmock.h> <gtest/gtest.h>)
   add_library(tessera_tensor_test_pch OBJECT EXCLUDE_FROM_ALL ${PROJECT_SOURCE_DIR}/cmake/tensor_pch.cpp)
   target_link_libraries(tessera_tensor_test_pch PRIVATE tessera_headers tessera::torch tessera_flags GTest::gtest GTest::gmock)
-  target_compile_options(tessera_tensor_test_pch PRIVATE ${_test_options})
+  target_compile_options(tessera_tensor_test_pch PRIVATE ${TESSERA_COLD_OPTIONS})
   target_precompile_headers(tessera_tensor_test_pch PRIVATE <tessera/kernels/tensor.hpp> <torch/csrc/autograd/autograd.h>
     <ATen/TensorIndexing.h> <gmock/gmock.h> <gtest/gtest.h>)
 endif()
@@ -199,7 +203,7 @@ function(tessera_test name)
   else()
     target_precompile_headers(${name} REUSE_FROM tessera_test_pch)
   endif()
-  target_compile_options(${name} PRIVATE ${_test_options})
+  target_compile_options(${name} PRIVATE ${TESSERA_COLD_OPTIONS})
   set_target_properties(${name} PROPERTIES UNITY_BUILD ${TESSERA_UNITY_BUILD} UNITY_BUILD_BATCH_SIZE 8)
   target_compile_options(${name} PRIVATE -fPIC)  # GCC refuses the precompiled header of position-independent code under -fPIE
   set(sim_library tessera_sim_gpu)

@@ -41,7 +41,7 @@ CallPage* map_shared(const std::string& name, int count, bool create) {
                                there.st_blocks * 512 >= static_cast<off_t>(bytes);
   void* memory =
       sized ? mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, file, 0) : MAP_FAILED;
-  close(file);
+  ::close(file);
   return memory == MAP_FAILED ? nullptr : static_cast<CallPage*>(memory);
 }
 
