@@ -5,6 +5,7 @@
 #   data_test.sh TESSERA
 set -uo pipefail
 . "$(dirname "$0")/job.sh" "$1"
+ranks=2
 job 2 2 <<J
 [lr_scheduler]
 warmup_steps = 2
@@ -50,7 +51,7 @@ check "on with other data" "$(run half "${mix[@]}" --validation.split 0.3 --trai
 check "it does not go" "$(grep -c '^tessera: .*step-00000008 was trained on other data' "$work/half.log")" 1
 check "unless it begins them anew" "$(run half "${mix[@]}" --validation.split 0.3 --training.steps 10 --lr_scheduler.total_steps 10 \
   --checkpoint.exclude_from_loading dataloader)" 0
-check "another mesh" "$(run other "${mix[@]}" "${held[@]}" --training.local_batch_size 4 --parallelism.pipeline_parallel_degree 2 \
+check "another mesh" "$(ranks=4 run other "${mix[@]}" "${held[@]}" --training.local_batch_size 4 --parallelism.pipeline_parallel_degree 2 \
   --parallelism.data_parallel_shard_degree 1 --parallelism.tensor_parallel_degree 2)" 0
 check "validates as many tokens" "$(column validation/tokens other)" "$(column validation/tokens whole)"
 check "to the same loss" "$(near "$(column validation/loss other | tail -n 1)" "$(column validation/loss whole | tail -n 1)")" near

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
-# What a run on four ranks does when numbers go wrong or a rank is lost, with faults on purpose (debug.inject_faults).
+# What a run on two or four ranks does when numbers go wrong or a rank is lost, with faults on purpose (debug.inject_faults).
 #   faults_test.sh TESSERA
 set -uo pipefail
 . "$(dirname "$0")/job.sh" "$1"
@@ -16,6 +16,7 @@ J
 says() { grep -cE -- "$2" "$work/$1.log"; }
 inject=--debug.inject_faults
 
+ranks=2
 check "an undisturbed run" "$(run whole)" 0
 check "a step whose gradient is not a number is skipped" "$(run skip $inject 3:nan:1)" 0
 check "which is said" "$(says skip 'step 3 skipped: .*not finite.*[(]rank 1[)]')" 1
@@ -27,13 +28,13 @@ check "no other step is" "$(steps skip)" "1 2 3 4 5 6 7 8 "
 replicas="--parallelism.data_parallel_replicate_degree 2 --parallelism.pipeline_parallel_degree 1"
 for how in deterministic no_deterministic; do
   # shellcheck disable=SC2086
-  check "a replica's damaged gradient is noticed ($how)" "$(run "$how" $inject 3:nan:3 --debug.$how $replicas)" 0
+  check "a replica's damaged gradient is noticed ($how)" "$(ranks=4 run "$how" $inject 3:nan:3 --debug.$how $replicas)" 0
   check "in its step" "$(says "$how" 'step 3 skipped: .*not finite.*[(]rank 3[)]')" 1
 done
 check "a fault that does not happen is no error" "$(run early $inject 4:skip:1:99999)" 0
 check "but is said" "$(says early 'the fault of rank 1 in step 4 did not happen')" 1
-check "stop ends with 6" "$(run stop $inject 5:nan:2 --optimizer.on_nonfinite stop)" 6
-check "in one message that names step and rank" "$(says stop '^tessera: step 5: .*[(]rank 2[)]')" 1
+check "stop ends with 6" "$(run stop $inject 5:nan:1 --optimizer.on_nonfinite stop)" 6
+check "in one message that names step and rank" "$(says stop '^tessera: step 5: .*[(]rank 1[)]')" 1
 check "the same command without the fault goes on" "$(run stop)" 0
 check "with the bits of the undisturbed run" "$(weights stop)" "$(weights whole)"
 check "and no skipped step" "$(tail -n 1 "$work/stop/metrics.jsonl" | grep -c '"skipped_steps": *0')" 1
@@ -54,6 +55,7 @@ check "but not those of skipped steps" "$(run skips --training.steps 20 $spikes 
 check "for the same deviations" "$(zscores skips2)" "$(zscores skips)"
 check "which are there" "$(zscores skips | grep -c loss_zscore)" 2
 check "no other loss is a spike" "$(run calm --training.steps 18 --optimizer.spike_zscore 10)$(says calm 'standard deviations')" 00
+ranks=4
 replicas="--parallelism.data_parallel_replicate_degree 4 --parallelism.data_parallel_shard_degree 1"
 check "equal replicas go through" "$(run equal $replicas --debug.check_replicas 2)" 0
 check "a wrong bit ends the run with 3" "$(run flip $replicas --debug.check_replicas 2 $inject 3:flip:2)" 3

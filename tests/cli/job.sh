@@ -43,10 +43,13 @@ text_job() {
     -e "s#^hf_config = .*#&\nhf_assets_path = \"$work/assets\"#" "$work/job.toml"
 }
 
-# run FOLDER [FLAG...]: trains on 4 ranks; prints the exit code; the log is FOLDER.log. With TESSERA_SIM_PRELOAD on simulated GPUs.
-on_ranks=("$tessera" launch -n 4 -- train)
-[ -z "${TESSERA_SIM_PRELOAD-}" ] || on_ranks=("$here/../mpirun.sh" 390 4 "$tessera" train)
-run() { timeout -k 10 400 "${on_ranks[@]}" "$work/job.toml" --job.dump_folder "$work/$1" "${@:2}" >"$work/$1.log" 2>&1; echo $?; }
+# run FOLDER [FLAG...]: trains on 4 ranks, or on $ranks; prints the exit code; the log is FOLDER.log. With TESSERA_SIM_PRELOAD on simulated GPUs.
+run() {
+  local on_ranks=("$tessera" launch -n "${ranks:-4}" -- train)
+  [ -z "${TESSERA_SIM_PRELOAD-}" ] || on_ranks=("$here/../mpirun.sh" 390 "${ranks:-4}" "$tessera" train)
+  timeout -k 10 400 "${on_ranks[@]}" "$work/job.toml" --job.dump_folder "$work/$1" "${@:2}" >"$work/$1.log" 2>&1
+  echo $?
+}
 # weights FOLDER [STEP]: a hash of them; without a checkpoint, words that no other folder gives.
 weights() { "$tessera" ckpt export "$work/$1/checkpoint/$(printf 'step-%08d' "${2:-8}")" --to "$work/$1.hf" --format safetensors --force >/dev/null && sha256sum <"$work/$1.hf/model.safetensors" || echo "no weights in $1"; }
 # graphs_waited FOLDER: "yes" if ranks of tp waited in graphs. Step 1 is issued call by call: what the table has beyond its waits, graphs

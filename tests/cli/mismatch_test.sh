@@ -1,10 +1,10 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
-# Jobs whose mesh, schedule or model do not fit each other: found before anything is allocated, said once for all eight
-# ranks, with what would be allowed, exit code 2.
-#   mismatch_test.sh TESSERA
+# Jobs whose mesh, schedule or model do not fit each other: `config check` finds each, and a start on eight ranks every EVERYth
+# of them, before anything is allocated and once for all ranks, with what would be allowed, exit code 2.
+#   mismatch_test.sh TESSERA EVERY
 set -uo pipefail
-tessera=$(realpath "$1") here=$(dirname "$(realpath "$0")")
+tessera=$(realpath "$1") every=$2 here=$(dirname "$(realpath "$0")")
 work=$(mktemp -d); trap 'rm -rf "$work"' EXIT
 failures=0 count=0
 export OMP_NUM_THREADS=1
@@ -18,18 +18,23 @@ J
 }
 llama 6 3; llama 8 4
 
-# refused WHAT ALLOWED FLAG...: the job ends with 2, and one rank says in one message what matches ALLOWED.
+# refused WHAT ALLOWED FLAG...: the check and the job end with 2, and one rank says in one message what matches ALLOWED.
 # Variables: model (8 heads), seq (64), batch (sequences of a data-parallel rank; the file has 8 in all).
 refused() {
-  local what=$1 allowed=$2 log=$work/log; shift 2
-  timeout 200 "$tessera" launch -n 8 -- train --model.hf_config "$work/llama${model:-8}.json" --training.dataset replay \
+  local what=$1 allowed=$2; shift 2
+  local flags=(--model.hf_config "$work/llama${model:-8}.json" --training.dataset replay \
     --training.dataset_path "$here/../golden/llama_a/batches.safetensors" --training.seq_len "${seq:-64}" \
-    --training.local_batch_size "${batch:-1}" --training.steps 2 --job.dump_folder "$work/run$count" "$@" >"$log" 2>&1
+    --training.local_batch_size "${batch:-1}" --training.steps 2 --job.dump_folder "$work/run$count" "$@")
+  says_no "$what" "$allowed" "$tessera" config check --ranks 8 "${flags[@]}"
+  [ $((count++ % every)) != 0 ] || says_no "$what, on eight ranks" "$allowed" "$tessera" launch -n 8 -- train "${flags[@]}"
+}
+says_no() { # WHAT ALLOWED COMMAND...
+  timeout 200 "${@:3}" >"$work/log" 2>&1
   local code=$? said
-  said=$(grep -cE -- "^tessera: .*($allowed)|^ +.*($allowed)" "$log")
-  if [ $code = 2 ] && [ "$said" -ge 1 ] && [ "$(grep -c '^tessera: ' "$log")" = 1 ] && [ ! -e "$work/run$count/metrics.jsonl" ]; then echo "ok    $what"; count=$((count + 1)); return; fi
-  echo "WRONG $what: exit code $code, '$allowed' said $said times"; tail -n 8 "$log"
-  count=$((count + 1)) failures=$((failures + 1))
+  said=$(grep -cE -- "^tessera: .*($2)|^ +.*($2)" "$work/log")
+  if [ $code = 2 ] && [ "$said" -ge 1 ] && [ "$(grep -c '^tessera: ' "$work/log")" = 1 ] && [ -z "$(ls "$work"/run*/metrics.jsonl 2>/dev/null)" ]; then echo "ok    $1"; return; fi
+  echo "WRONG $1: exit code $code, '$2' said $said times"; tail -n 8 "$work/log"
+  failures=$((failures + 1))
 }
 p() { echo "--parallelism.$1"; }
 

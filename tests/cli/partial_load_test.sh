@@ -4,6 +4,7 @@
 #   partial_load_test.sh TESSERA
 set -uo pipefail
 . "$(dirname "$0")/job.sh" "$1"
+ranks=2
 says() { if grep -qF -- "$3" "$work/$2.log"; then echo "ok    $1"; else echo "WRONG $1: '$3' is not said"; failures=$((failures + 1)); fi; }
 loss() { sed -n "s/^{\"step\": *$2,.*\"loss\": *\([0-9.e+-]*\).*/\1/p" "$work/$1/metrics.jsonl"; }
 saving=(--checkpoint.enable --checkpoint.interval 4)

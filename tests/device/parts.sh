@@ -23,7 +23,7 @@ sanitized() {
 part_a() {
   local tool own='Joined*:Copy*:AddRuns.*:SumOfChoices.*:Swiglu.*:ClampedGate.*:RmsNorm.*:SummedRmsNorm.*:Rope*:AdamWSweep.*:CrossEntropy.*:DeviceScaledBytes.*:Elementwise.*:ExactSum.*'
   measure kernels.twins 180 alone gpu "$(program kernels_test)" $(quick 'Swiglu.*')
-  measure kernels.layers 180 alone gpu "$(program parallel_test)" $(quick 'LinearCrossEntropy.*')
+  measure kernels.layers 180 alone gpu "$(program parallel_test)" $(quick 'LinearCrossEntropy.ScalesByTheIncomingGradient')
   for tool in memcheck racecheck initcheck; do
     if [ $device = sim ]; then
       measure sanitizer.$tool 180 alone gpu "$(program kernels_test)" "$(quick 'RmsNorm.*')"

@@ -36,16 +36,16 @@ void expect_no_change(GradientCase row) {
 
 TEST(Gradient, CapacitiesChangeNoBit) {
   if (world().size() == 1) return;
-  const bool few = world().size() <= (on_device() ? 2 : 4);  // ranks: others take longer
+  const bool few = world().size() <= 2 && !on_device();  // others take longer
   for (const std::string family : {"deepseek_v3", "gpt_oss", "mixtral"}) {
-    if ((!few || on_device()) && family != "deepseek_v3") continue;
+    if (!few && family != "deepseek_v3") continue;
     GradientCase row = mixture_case(world().size(), family);
     if (row.pp > 1) row.schedule = "ZBH1";
     row.accumulation = 2;
-    expect_no_change(row);
     row.sends_once = true;
     expect_no_change(row);
     row.sends_once = false;
+    if (world().size() < 8) expect_no_change(row);
     for (const char* rounded : {"float8", "mx"}) {
       row.experts = rounded;
       if (family == "deepseek_v3" && few) expect_no_change(row);

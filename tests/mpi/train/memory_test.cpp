@@ -138,15 +138,20 @@ class Predictions {
   Errors same_, shapes_{"shapes alone"};
 };
 
+/// By hand, TESSERA_MEMORY_STRIDE=1 takes all rows.
+std::size_t stride_or(std::size_t usual) {
+  const char* given = std::getenv("TESSERA_MEMORY_STRIDE");
+  return given ? std::stoul(given) : usual;
+}
+
 TEST(Memory, RowsOfTheGradientTest) {
-  const char* all = std::getenv("TESSERA_MEMORY_STRIDE");
   Predictions errors;
   for (const auto make :
        {gradient_cases, sub_layer_cases, schedule_cases, mixed_schedule_cases, policy_cases,
         tensor_cases, fused_loss_cases, recompute_cases, context_cases, mixture_cases}) {
     const std::vector<GradientCase> rows = make(world().size());
     const char* types[] = {"float64", "bfloat16", "float32"};
-    const std::size_t stride = all ? std::stoul(all) : std::max<std::size_t>(1, rows.size() / 4);
+    const std::size_t stride = stride_or(std::max<std::size_t>(1, (rows.size() + 2) / 3));
     for (std::size_t i = 0; i < rows.size(); i += stride) {
       GradientCase row = rows[i];
       row.dtype = row.family.empty() ? types[i / stride % 3] : types[i / stride % 2 * 2];
@@ -155,31 +160,30 @@ TEST(Memory, RowsOfTheGradientTest) {
   }
   errors.print();
   if (world().size() == 8) {
-    EXPECT_GE(errors.rows(), 30);
+    EXPECT_GE(errors.rows(), 20);
   }
 }
 
 /// Where a rank's experts get rows from others.
 TEST(Memory, ExpertsOfAllRanks) {
-  Predictions errors;
+  std::vector<GradientCase> rows;
   GradientCase row;
   row.dp = row.ep = world().size();
   for (const char* family : {"qwen3_moe", "deepseek_v3", "gpt_oss"})
-    for (const char* rounded : {"", "float8", "mx"}) {
-      row.family = family;
-      row.experts = rounded;
-      row.capacity = 0;
-      errors.add(row);
-      row.capacity = 4;  // in which rows fit
-      errors.add(row);
-      row.sends_once = true;
-      errors.add(row);
-      row.capacity = 0;
-      errors.add(row);
-      row.sends_once = false;
-    }
+    for (const char* rounded : {"", "float8", "mx"})
+      for (const double capacity : {0.0, 4.0})  // rows fit in 4
+        for (const bool once : {false, true}) {
+          row.family = family;
+          row.experts = rounded;
+          row.capacity = capacity;
+          row.sends_once = once;
+          rows.push_back(row);
+        }
+  Predictions errors;
+  const std::size_t stride = stride_or(5);  // coprime to the numbers of what rows differ in
+  for (std::size_t i = 0; i < rows.size(); i += stride) errors.add(rows[i]);
   errors.print();
-  EXPECT_EQ(errors.rows(), 36);
+  EXPECT_GE(errors.rows(), 8);
 }
 
 /// Masters or activations in host memory, weights without gradients, gradients and sums in other
