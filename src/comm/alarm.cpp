@@ -123,7 +123,6 @@ bool raise_alarm(const std::function<void()>& leave, std::chrono::milliseconds d
     if (a.node_of[rank] != a.node) send(a, static_cast<int>(rank), kAsks);
   const auto end = std::chrono::steady_clock::now() + deadline;
   while (!silent.empty() && std::chrono::steady_clock::now() < end) {
-    note_look();
     answer(a, leave);
     int node = 0;
     while (receive(a, kAnswers, node) >= 0) silent.erase(node);

@@ -78,6 +78,8 @@ void use_call_page(CallPage* page) noexcept {
 
 void note_look() noexcept { call_page().looked_ns.store(now_ns(), std::memory_order_relaxed); }
 
+NoLook::NoLook() noexcept { call_page().looked_ns.store(0, std::memory_order_relaxed); }
+
 double standstill_seconds(const CallPage& page, std::int64_t now) noexcept {
   const std::int64_t looked = page.looked_ns.load(std::memory_order_relaxed);
   return looked == 0 || now - looked < kStandstill_ns ? 0 : seconds_between(looked, now);

@@ -53,7 +53,7 @@ struct CallPage {
   static constexpr std::uint64_t kRecords = 1024;
   std::atomic<std::uint64_t> calls;
   std::atomic<std::int64_t> step, heartbeat_ns;
-  /// when this process's watchdog looked last; 0 = it has none
+  /// when this process's watchdog looked last; 0 = it has none, or tells of what it saw
   std::atomic<std::int64_t> looked_ns;
   std::int32_t world_rank;
   /// 1 + the world rank that this process has been waiting for too long; 0 = none
@@ -69,6 +69,15 @@ struct CallPage {
 
 /// This process's watchdog looks now.
 void note_look() noexcept;
+/// As long as this lives, the watchdog is in a function that may take long: it does not look, but
+/// its process runs.
+class NoLook {
+ public:
+  NoLook() noexcept;
+  ~NoLook() { note_look(); }
+  NoLook(const NoLook&) = delete;
+  NoLook& operator=(const NoLook&) = delete;
+};
 /// For how long the process of this page has not run (it is stopped, swapped out, or blocked in its
 /// GPU's driver): what the page says of its calls may be over since. 0 where it runs.
 double standstill_seconds(const CallPage& page, std::int64_t now) noexcept;
@@ -82,6 +91,7 @@ struct UnitAndPass {
 UnitAndPass unit_and_pass(const CallPage& page);
 
 /// A watchdog that has not looked for this long, though it looks each second, stands still.
+/// Machines pause for seconds, so that a hang which is reported earlier does not know it.
 constexpr std::int64_t kStandstill_ns = 5'000'000'000;
 
 /// Nanoseconds of the monotonic clock (the same for all processes of a node).

@@ -29,10 +29,11 @@ std::vector<int> readable_ranks();
 const CallPage* page_of(int world_rank);
 
 /// What a rank of MPI_COMM_WORLD does now, as text: "blocked in ...", "last call ...", "on another
-/// node", "has failed".
+/// node", "has failed", "has not run for ...".
 std::string activity_of(int world_rank);
 /// The same, and where it waits for another rank in vain (`await`), what that one does, and so on
-/// to the one that all wait for: "rank 3 blocked in ..., for rank 5; rank 5 not in a call; ...".
+/// to the one that all wait for: "rank 3 blocked in ..., for rank 5; rank 5 not in a call; ...". A
+/// rank that does not run waits for nobody.
 std::string chain_from(int world_rank);
 /// What a rank said about its failure (failure.hpp); empty when it has not failed or cannot be
 /// read.

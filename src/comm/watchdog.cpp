@@ -127,7 +127,10 @@ struct Watchdog::Impl {
     note_look();
     if (!failure && also.look) failure = also.look();
     if (failure) tell(handler, *failure);
-    if (also.leave_traces) answer_alarm(also.leave_traces);
+    if (also.leave_traces) {
+      const NoLook telling;
+      answer_alarm(also.leave_traces);
+    }
     const auto calls = recent(call_page(), CallPage::kRecords);
     if (also.notice) look_for(calls, also.notice_after, also.notice, noticed);
     look_for(calls, timeout, handler, reported);
@@ -143,6 +146,7 @@ struct Watchdog::Impl {
   }
 
   static void tell(const Handler& told, const Error& report) {
+    const NoLook telling;
     try {
       told(report);
     } catch (const std::exception& error) {

@@ -55,6 +55,7 @@ class Hang {
     if (!lines.empty()) return lines;
     for (const auto& [rank, waits] : begun_by_)
       if (!waiting_.contains(rank)) lines.push_back(culprit(rank, "begun but not ended", waits));
+    if (lines.empty() && !waiting_.empty()) lines = stopped();
     if (lines.empty() && !missed_by_.empty())
       lines.push_back(circle_from(missed_by_.begin()->first));
     if (lines.empty() && !waiting_.empty()) lines.push_back(nobody(waiting_.begin()->first));
@@ -89,7 +90,7 @@ class Hang {
       missed_by_[*other].push_back({rank, &call});
     else if (!call.group && theirs->number == call.number && !fit(call, *theirs))
       disagreements_.insert(disagreement(call, std::minmax(rank, *other)));
-    else if ((theirs->state == "issued" || stands_still(*other)) &&
+    else if ((theirs->state == "issued" || (theirs->state == "waiting" && stands_still(*other))) &&
              (call.group || theirs->number == call.number))
       begun_by_[*other].push_back({rank, &call});
   }
@@ -132,6 +133,15 @@ class Hang {
     return fmt::format("{} has {} {}, in which {} has waited for {:.1f} s; {}", named(rank), what,
                        numbered(*longest.call), named(longest.rank), longest.call->seconds,
                        last_seen(rank));
+  }
+
+  /// Ranks that have entered all calls in which others wait, but cannot send what these need.
+  std::vector<std::string> stopped() const {
+    std::vector<std::string> lines;
+    for (const auto& [rank, trace] : traces_)
+      if (stands_still(rank))
+        lines.push_back(fmt::format("{} is stopped; {}", named(rank), last_seen(rank)));
+    return lines;
   }
 
   std::string last_seen(int rank) const {

@@ -71,6 +71,36 @@ TEST(Watchdog, NamesTheCallAndTheRankThatIsMissing) {
   EXPECT_EQ(reports.all.size(), 1u);
 }
 
+/// A handler may take long: leave traces, wait for other nodes, end the job.
+TEST(Watchdog, RunsWhileItTells) {
+  const auto in_a_minute = [] {
+    return standstill_seconds(call_page(), now_ns() + 60'000'000'000);
+  };
+  std::atomic<bool> look{false};
+  std::atomic<double> telling{-1};
+  {
+    Watchdog::Also also;
+    also.look = [&]() -> std::optional<Error> {
+      if (!look.exchange(false)) return std::nullopt;
+      return Error(ExitCode::communication, "told");
+    };
+    Watchdog watchdog(
+        std::chrono::seconds(2), world().rank(), [&](const Error&) { telling = in_a_minute(); },
+        std::move(also));
+    const auto deadline = std::chrono::steady_clock::now() + std::chrono::seconds(30);
+    const auto wait_until = [&](auto reached) {
+      while (!reached() && std::chrono::steady_clock::now() < deadline)
+        std::this_thread::sleep_for(milliseconds(10));
+    };
+    wait_until([&] { return in_a_minute() > 0; });
+    EXPECT_GT(in_a_minute(), 0) << "the watchdog does not look";
+    look = true;
+    wait_until([&] { return telling >= 0; });
+    EXPECT_EQ(telling, 0);
+  }
+  EXPECT_EQ(in_a_minute(), 0) << "there is none any more";
+}
+
 /// Those of an earlier test are not of this one's hang.
 void forget_traces() {
   const_cast<CallPage*>(page_of(readable_ranks().front()))->traces_begun_ns = 0;

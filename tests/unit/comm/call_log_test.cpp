@@ -52,6 +52,24 @@ TEST(CallLog, KeepsTheLastOnesWhileOthersWrite) {
   use_call_page(nullptr);
 }
 
+TEST(CallLog, KnowsAProcessThatDoesNotRun) {
+  static CallPage page{};
+  const auto after = [](std::int64_t seconds) {
+    return standstill_seconds(page, now_ns() + seconds * 1'000'000'000);
+  };
+  EXPECT_EQ(after(60), 0) << "without a watchdog";
+  use_call_page(&page);
+  note_look();
+  EXPECT_EQ(after(2), 0);
+  EXPECT_NEAR(after(60), 60, 20);
+  {
+    const NoLook telling;
+    EXPECT_EQ(after(60), 0);
+  }
+  EXPECT_NEAR(after(60), 60, 20);
+  use_call_page(nullptr);
+}
+
 TEST(CallLog, KnowsThePlaceInTheStep) {
   static CallPage page{};
   EXPECT_EQ(place_of(page), "");

@@ -166,6 +166,17 @@ TEST_F(WhoHoldsUp, IsAStoppedRankThatHadBegun) {
               ElementsAre(HasSubstr("rank 2 (node node2) has begun but not ended group 5 of dp")));
 }
 
+TEST_F(WhoHoldsUp, IsAStoppedRankWhoseCallsAreOver) {
+  on(1, "tp", 7, "waiting");
+  on(0, "tp", 7, "done");
+  traces[0].standstill_seconds = 60;
+  const auto named = ElementsAre(AllOf(HasSubstr("rank 0 (node node1) is stopped"),
+                                       HasSubstr("its process has not run for 60.0 s")));
+  EXPECT_THAT(who_holds_up(traces), named);
+  on(0, "tp", 8, "done");
+  EXPECT_THAT(who_holds_up(traces), named);
+}
+
 TEST_F(WhoHoldsUp, SaysWhatFailed) {
   on(1, "tp", 7, "waiting");
   traces[0].failure = "rank 0: CUDA out of memory";
