@@ -54,12 +54,15 @@ std::string report_of(const CallView& stuck, int rank) {
 
 std::atomic<std::int64_t> patience_ns{0};
 
-/// The call that a caller has been held by for longest, if that is longer than `timeout`.
-const CallView* longest_held(const std::vector<CallView>& calls, std::chrono::nanoseconds timeout) {
+/// The call that a caller has been held by for longest, if that is longer than `timeout` and this
+/// process has run for as long.
+const CallView* longest_held(const std::vector<CallView>& calls, std::chrono::nanoseconds timeout,
+                             std::int64_t ran_since_ns) {
   const std::int64_t since = now_ns() - timeout.count();
   const CallView* longest = nullptr;
   for (const CallView& call : calls) {
-    if (call.state != CallState::waited_for || call.waited_ns > since) continue;
+    if (call.state != CallState::waited_for || std::max(call.waited_ns, ran_since_ns) > since)
+      continue;
     if (!longest || call.waited_ns < longest->waited_ns) longest = &call;
   }
   return longest;
@@ -99,6 +102,7 @@ struct Watchdog::Impl {
   Handler handler;
   Also also;
   std::uint64_t reported = 0, noticed = 0;  ///< ticket of the call that was reported last
+  std::int64_t ran_since_ns = 0;            ///< end of the last pause of this process
   std::mutex mutex;
   std::condition_variable changed;
   bool stopping = false;
@@ -109,13 +113,16 @@ struct Watchdog::Impl {
     const auto shortest = also.notice ? std::min(timeout, also.notice_after) : timeout;
     const auto tick = std::clamp(shortest / 10, milliseconds(10), milliseconds(1000));
     std::unique_lock lock(mutex);
+    note_look();
     std::int64_t before = now_ns();
     while (!changed.wait_for(lock, tick, [this] { return stopping; })) {
       lock.unlock();
       // A process that was stopped is let go when its job is ended: what it would report now is not
-      // what held others up.
-      if (now_ns() - before > std::chrono::nanoseconds(tick).count() + kStandstill_ns)
+      // what held others up. Where the whole job was, all may continue.
+      if (now_ns() - before > std::chrono::nanoseconds(tick).count() + kStandstill_ns) {
         ignore_alarm();
+        ran_since_ns = now_ns();
+      }
       look();
       before = now_ns();
       lock.lock();
@@ -127,10 +134,11 @@ struct Watchdog::Impl {
     note_look();
     if (!failure && also.look) failure = also.look();
     if (failure) tell(handler, *failure);
-    if (also.leave_traces) {
-      const NoLook telling;
-      answer_alarm(also.leave_traces);
-    }
+    if (also.leave_traces)
+      answer_alarm([this] {
+        const NoLook telling;
+        also.leave_traces();
+      });
     const auto calls = recent(call_page(), CallPage::kRecords);
     if (also.notice) look_for(calls, also.notice_after, also.notice, noticed);
     look_for(calls, timeout, handler, reported);
@@ -139,7 +147,7 @@ struct Watchdog::Impl {
   void look_for(const std::vector<CallView>& calls, std::chrono::milliseconds limit,
                 const Handler& told, std::uint64_t& last) const {
     const CallView* stuck =
-        longest_held(calls, std::max<std::chrono::nanoseconds>(limit, patience()));
+        longest_held(calls, std::max<std::chrono::nanoseconds>(limit, patience()), ran_since_ns);
     if (!stuck || stuck->ticket == last) return;
     last = stuck->ticket;
     tell(told, Error(ExitCode::communication, report_of(*stuck, rank)));

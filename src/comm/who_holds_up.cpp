@@ -49,13 +49,16 @@ class Hang {
 
   std::vector<std::string> lines() const {
     if (!disagreements_.empty()) return {disagreements_.begin(), disagreements_.end()};
+    std::map<int, std::string> told;
+    const auto tell = [&](const auto& held_up_by, const char* what) {
+      for (const auto& [rank, waits] : held_up_by)
+        if (!waiting_.contains(rank)) told[rank] = culprit(rank, what, waits);
+    };
+    tell(missed_by_, "not entered");
+    if (told.empty()) tell(begun_by_, "begun but not ended");
+    if (!waiting_.empty()) add_stopped(told);
     std::vector<std::string> lines;
-    for (const auto& [rank, waits] : missed_by_)
-      if (!waiting_.contains(rank)) lines.push_back(culprit(rank, "not entered", waits));
-    if (!lines.empty()) return lines;
-    for (const auto& [rank, waits] : begun_by_)
-      if (!waiting_.contains(rank)) lines.push_back(culprit(rank, "begun but not ended", waits));
-    if (lines.empty() && !waiting_.empty()) lines = stopped();
+    for (auto& [rank, line] : told) lines.push_back(std::move(line));
     if (lines.empty() && !missed_by_.empty())
       lines.push_back(circle_from(missed_by_.begin()->first));
     if (lines.empty() && !waiting_.empty()) lines.push_back(nobody(waiting_.begin()->first));
@@ -135,13 +138,11 @@ class Hang {
                        last_seen(rank));
   }
 
-  /// Ranks that have entered all calls in which others wait, but cannot send what these need.
-  std::vector<std::string> stopped() const {
-    std::vector<std::string> lines;
+  /// They may have entered all calls in which others wait, but cannot send what these need.
+  void add_stopped(std::map<int, std::string>& told) const {
     for (const auto& [rank, trace] : traces_)
-      if (stands_still(rank))
-        lines.push_back(fmt::format("{} is stopped; {}", named(rank), last_seen(rank)));
-    return lines;
+      if (stands_still(rank) && !told.contains(rank))
+        told[rank] = fmt::format("{} is stopped; {}", named(rank), last_seen(rank));
   }
 
   std::string last_seen(int rank) const {

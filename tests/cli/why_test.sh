@@ -39,7 +39,7 @@ for ((seed = first; seed <= last; seed++)); do
   # shellcheck disable=SC2086
   check "seed $seed, $fault ends with 7" "$(on_nodes "seed$seed" $mesh --debug.inject_faults $fault)" 7
   "$tessera" why "$work/seed$seed" >"$work/seed$seed.why.log" 2>&1
-  check "rank $rank and nobody else is named" "$(sed -n 's/^rank \([0-9]*\) (node .*) has .* in which .*/\1/p' "$work/seed$seed.why.log")" "$rank"
+  check "rank $rank and nobody else is named" "$(sed -n 's/^rank \([0-9]*\) (node .*) \(has .* in which\|is stopped\).*/\1/p' "$work/seed$seed.why.log")" "$rank"
   check "with its node, and where it was" \
     "$(sed -n 's/^rank [0-9]* (node \(.*\)) has not entered [a-z_]* [0-9]* of [^;]*; last seen \(at step [0-9]*, [^;]\|before\).*/\1/p' "$work/seed$seed.why.log")" "$node"
   check "all ranks of all nodes left their last calls" "$(ls "$work/seed$seed/traces/" | grep -c '^rank_[0-3].json$')" 4

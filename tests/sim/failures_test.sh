@@ -56,7 +56,7 @@ random() {
   flags="$mesh $inject $((2 + RANDOM % 2)):$kind:$rank:$((1 + RANDOM % 20))"
   case $kind in
     die) code=137 words="process rank $rank with PID" ;;
-    freeze) code=7 words="rank $rank [(]node .*[)] has (not entered|begun but not ended)" ;;
+    freeze) code=7 words="rank $rank [(]node .*[)] (has (not entered|begun but not ended)|is stopped)" ;;
     memory) code=3 words="(rank $rank on [^ ]*: |^tessera: |rank $rank .*)out of memory on this GPU in" ;;
     lost) code=3 words="(rank $rank on [^ ]*: |^tessera: )earlier work on this GPU failed: unknown error"
       flags=$mesh TESSERA_SIM_FAIL=lost:$((800 + RANDOM % 2000)):$rank ;;

@@ -175,6 +175,10 @@ TEST_F(WhoHoldsUp, IsAStoppedRankWhoseCallsAreOver) {
   EXPECT_THAT(who_holds_up(traces), named);
   on(0, "tp", 8, "done");
   EXPECT_THAT(who_holds_up(traces), named);
+  on(2, "tp", 7, "waiting");  // in which another rank is missing
+  EXPECT_THAT(who_holds_up(traces),
+              ElementsAre(HasSubstr("rank 0 (node node1) is stopped"),
+                          HasSubstr("rank 3 (node node2) has not entered all_gather 7 of tp")));
 }
 
 TEST_F(WhoHoldsUp, SaysWhatFailed) {
