@@ -8,7 +8,7 @@
 # tessera_cuda_sources(COMPONENT SOURCES...)
 #   adds CUDA files and C++ files that call the CUDA runtime to a component; only these see CUDA's headers, so that every other
 #   file is compiled as in the host configuration and comes out of the compiler cache.
-# tessera_test(NAME SOURCES... LINK targets [RANKS n...] [EXCEPT n:FILTER...] [AVX2 [n...]] [KOKKOS [n...]] [SIM [n...]] [TIMEOUT s] [LABELS l...]
+# tessera_test(NAME SOURCES... LINK targets [RANKS n...] [EXCEPT n:FILTER...] [AVX2 [n...]] [KOKKOS] [SIM [n...]] [TIMEOUT s] [LABELS l...]
 #              [TORCH])
 #   one GoogleTest program; with RANKS it runs under mpirun once for each rank count, one ctest test each. EXCEPT names the
 #   cases that do not run on so many ranks, as a filter of GoogleTest. With AVX2 (of these rank counts) it runs a second
@@ -186,7 +186,7 @@ function(tessera_test_cuda name ranks)
 endfunction()
 
 function(tessera_test name)
-  cmake_parse_arguments(ARG "TORCH" "TIMEOUT" "SOURCES;LINK;RANKS;EXCEPT;AVX2;KOKKOS;SIM;LABELS" ${ARGN})
+  cmake_parse_arguments(ARG "TORCH;KOKKOS" "TIMEOUT" "SOURCES;LINK;RANKS;EXCEPT;AVX2;SIM;LABELS" ${ARGN})
   if(NOT ARG_TIMEOUT)
     set(ARG_TIMEOUT 400)
   endif()
@@ -224,7 +224,7 @@ function(tessera_test name)
     if("AVX2" IN_LIST ARGN)
       tessera_test_avx2(${name} ${name})
     endif()
-    if("KOKKOS" IN_LIST ARGN)
+    if(ARG_KOKKOS)
       tessera_test_kokkos(${name} ${name})
     endif()
     if("SIM" IN_LIST ARGN)
@@ -244,9 +244,6 @@ function(tessera_test name)
     set_tests_properties(${name}_np${n} PROPERTIES TIMEOUT ${hard} LABELS "mpi;${ARG_LABELS}" PROCESSORS 2)
     if(n IN_LIST ARG_AVX2)
       tessera_test_avx2(${name}_np${n} ${command})
-    endif()
-    if(n IN_LIST ARG_KOKKOS)
-      tessera_test_kokkos(${name}_np${n} ${command})
     endif()
     if(n IN_LIST ARG_SIM)
       tessera_test_sim(${name}_np${n} ${sim_library} ${command})
