@@ -152,4 +152,7 @@ std::vector<GradientCase> rounded_copies_cases(int world);
 /// All of these but the rounded ones: the matrix.
 std::vector<GradientCase> all_cases(int world);
 
+/// Every how many rows a test takes: what this variable of the environment says, or `usual`.
+std::size_t stride_from(const char* variable, std::size_t usual);
+
 }  // namespace tessera::test

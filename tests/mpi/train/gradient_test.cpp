@@ -258,8 +258,7 @@ TEST(Matrix, DISABLED_EveryFactorisation) {
                                                                          : comm::Backend::mpi;
   int count = 0;
   double worst[2] = {0, 0};
-  const std::string every = environment("TESSERA_MATRIX_STRIDE"),
-                    loss = environment("TESSERA_MATRIX_LOSS"),
+  const std::string loss = environment("TESSERA_MATRIX_LOSS"),
                     named = environment("TESSERA_MATRIX_ROWS");
   std::vector<GradientCase> rows = all_cases(world().size());
   for (auto& more : {rounded_cases(world().size()), blockwise_cases(world().size()),
@@ -270,7 +269,7 @@ TEST(Matrix, DISABLED_EveryFactorisation) {
   std::erase_if(
       rows, [&](const GradientCase& row) { return row.name().find(named) == std::string::npos; });
   ASSERT_FALSE(rows.empty()) << "no row on " << world().size() << " ranks has " << named;
-  const std::size_t stride = every.empty() ? 1 : std::stoul(every);
+  const std::size_t stride = stride_from("TESSERA_MATRIX_STRIDE", 1);
   for (const char* dtype : {"float64", "float32"})
     for (std::size_t i = 0; i < rows.size(); i += stride) {
       GradientCase row = rows[i];

@@ -5,7 +5,6 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
-#include <cstdlib>
 #include <string>
 
 #include "mpi/comm/mpi_main.hpp"
@@ -138,11 +137,7 @@ class Predictions {
   Errors same_, shapes_{"shapes alone"};
 };
 
-/// By hand, TESSERA_MEMORY_STRIDE=1 takes all rows.
-std::size_t stride_or(std::size_t usual) {
-  const char* given = std::getenv("TESSERA_MEMORY_STRIDE");
-  return given ? std::stoul(given) : usual;
-}
+constexpr const char* kStride = "TESSERA_MEMORY_STRIDE";
 
 TEST(Memory, RowsOfTheGradientTest) {
   Predictions errors;
@@ -151,7 +146,8 @@ TEST(Memory, RowsOfTheGradientTest) {
         tensor_cases, fused_loss_cases, recompute_cases, context_cases, mixture_cases}) {
     const std::vector<GradientCase> rows = make(world().size());
     const char* types[] = {"float64", "bfloat16", "float32"};
-    const std::size_t stride = stride_or(std::max<std::size_t>(1, (rows.size() + 2) / 3));
+    const std::size_t stride =
+        stride_from(kStride, std::max<std::size_t>(1, (rows.size() + 2) / 3));
     for (std::size_t i = 0; i < rows.size(); i += stride) {
       GradientCase row = rows[i];
       row.dtype = row.family.empty() ? types[i / stride % 3] : types[i / stride % 2 * 2];
@@ -180,7 +176,8 @@ TEST(Memory, ExpertsOfAllRanks) {
           rows.push_back(row);
         }
   Predictions errors;
-  const std::size_t stride = stride_or(5);  // coprime to the numbers of what rows differ in
+  const std::size_t stride =
+      stride_from(kStride, 5);  // coprime to the numbers of what rows differ in
   for (std::size_t i = 0; i < rows.size(); i += stride) errors.add(rows[i]);
   errors.print();
   EXPECT_EQ(static_cast<std::size_t>(errors.rows()), (rows.size() + stride - 1) / stride);

@@ -3,7 +3,6 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
-#include <cstdlib>
 #include <iterator>
 #include <map>
 #include <mutex>
@@ -170,10 +169,15 @@ TEST(Traffic, WeightsInBytes) {
 }
 
 /// Once to each rank, where choices go round the experts or rows have a fixed number.
+/// `few` on 2 ranks; on more, rows take longer.
+std::size_t stride_of(std::size_t few) {
+  return world().size() >= 8 ? 37 : world().size() >= 4 ? 17 : few;
+}
+
 TEST(Traffic, TokensThatAreSentOnce) {
   int predicted = 0;
   const std::vector<GradientCase> rows = sent_once_cases(world().size());
-  const std::size_t stride = world().size() >= 8 ? 37 : world().size() >= 4 ? 17 : 1;
+  const std::size_t stride = stride_of(1);
   for (std::size_t i = 0; i < rows.size(); i += stride) {
     GradientCase row = rows[i];
     row.dtype = i / 4 % 2 ? "float32" : "float64";  // capacities come in fours
@@ -187,7 +191,7 @@ TEST(Traffic, ExpertsWithACapacity) {
   int predicted = 0;
   std::vector<GradientCase> rows = capacity_cases(world().size());
   std::erase_if(rows, [](const GradientCase& row) { return row.capacity < 4; });
-  const std::size_t stride = world().size() >= 8 ? 37 : world().size() >= 4 ? 17 : 3;
+  const std::size_t stride = stride_of(3);
   for (std::size_t i = 0; i < rows.size(); i += stride) predicted += expect_predicted(rows[i]);
   EXPECT_GE(predicted, 5);
 }
@@ -220,14 +224,13 @@ TEST(Traffic, OtherKeys) {
 
 TEST(Traffic, RowsOfTheGradientTest) {
   const int n = world().size();
-  const char* all = std::getenv("TESSERA_TRAFFIC_STRIDE");
   int predicted = 0;
   for (const auto make :
        {gradient_cases, sub_layer_cases, schedule_cases, mixed_schedule_cases, policy_cases,
         tensor_cases, recompute_cases, context_cases, mixture_cases}) {
     const std::vector<GradientCase> rows = make(n);
-    predicted +=
-        expect_sample(rows, all ? std::stoul(all) : std::max<std::size_t>(1, rows.size() / 5));
+    predicted += expect_sample(
+        rows, stride_from("TESSERA_TRAFFIC_STRIDE", std::max<std::size_t>(1, rows.size() / 5)));
   }
   if (n == 8) {
     EXPECT_GE(predicted, 40);
