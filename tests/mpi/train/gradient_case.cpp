@@ -8,8 +8,8 @@
 #include <cmath>
 #include <iterator>
 #include <map>
-#include <tuple>
 
+#include "mpi/train/one_rank.hpp"
 #include "mpi/train/place.hpp"
 #include "mpi/train/tiny_model.hpp"
 #include "support/planned.hpp"
@@ -91,74 +91,12 @@ model::Model model_of(const GradientCase& row, at::Device device) {
   return tiny_model(row.tied, type, row.kv_heads, device);
 }
 
-namespace {
-
-/// Balance losses are means over microbatches of what is no sum over tokens, and float8 has scales
-/// of microbatches: the reference has the same ones.
-int accumulation_of_reference(const GradientCase& row) {
-  if (row.family != "qwen3_moe" && row.recipe.empty() && row.experts.empty()) return 1;
-  const config::Training training = job_of(row).training;
-  const std::int64_t rows = row.pp > 1 ? job_of(row).parallelism.pipeline_parallel_microbatch_size
-                                       : training.local_batch_size;
-  // An expert's scales are those of the tokens of all ranks that use it.
-  const int together = !row.experts.empty() && row.ep > 1 ? row.dp : 1;
-  return static_cast<int>(training.global_batch_size / rows / together);
-}
-
-/// What is rounded to bfloat16 on the way is compared with what is not.
-std::string type_of_reference(const GradientCase& row) {
-  return row.dtype == "bfloat16" ? "float32" : row.dtype;
-}
-
-}  // namespace
-
 mesh::Layout layout_of(const GradientCase& row, int world) {
   return mesh::Layout::resolve({row.pp, row.replicate, row.dp, row.cp, row.tp, row.ep, row.etp},
                                world);
 }
 
-OneRank on_one_rank(const GradientCase& row, const config::JobConfig& job,
-                    const data::SampleSource& source) {
-  const mesh::Layout layout = mesh::Layout::resolve({1, 1, 1, 1, 1}, 1);
-  mesh::DeviceMesh mesh(layout, mesh::Rank(0));
-  const model::Model model = model_of(row, at::kCPU);
-  const plan::JobPlan plan = planned(job, model, layout);
-  train::Trainer trainer(plan, model, mesh, source, at::kCPU);
-  trainer.stages().initialize(7);
-  OneRank result;
-  trainer.compute();
-  for (const auto* param : trainer.stages().params())
-    result.gradients[param->spec->fqn] = param->gradient.to(at::kDouble).clone();
-  result.loss = trainer.apply().loss;
-  return result;
-}
-
 namespace {
-
-OneRank compute_reference(const GradientCase& of) {
-  GradientCase row;
-  row.tied = of.tied;
-  row.dtype = type_of_reference(of);
-  row.bfloat16_weights = of.bfloat16_weights;
-  row.kv_heads = of.kv_heads;
-  row.family = of.family;
-  row.accumulation = accumulation_of_reference(of);
-  row.documents = of.documents;
-  row.recipe = of.recipe;
-  row.experts = of.experts;
-  return on_one_rank(row, job_of(row), UnevenSource());
-}
-
-const OneRank& reference_for(const GradientCase& row) {
-  using Key =
-      std::tuple<bool, std::string, bool, int, std::string, int, bool, std::string, std::string>;
-  static std::map<Key, OneRank> known;
-  const Key key{row.tied,   type_of_reference(row),         row.bfloat16_weights, row.kv_heads,
-                row.family, accumulation_of_reference(row), row.documents,        row.recipe,
-                row.experts};
-  if (!known.contains(key)) known[key] = compute_reference(row);
-  return known[key];
-}
 
 /// Squares of difference and reference over the boxes of all ranks, two numbers for each parameter
 /// of the model.
@@ -216,7 +154,7 @@ std::string GradientCase::name() const {
 }
 
 GradientError compare_gradients(comm::World& world, const GradientCase& row) {
-  const OneRank& reference = reference_for(row);
+  const OneRank& reference = reference_for(world, row);
   const mesh::Layout layout = layout_of(row, world.size());
   const Place place(world, row.backend, row.over_nccl);
   const model::Model model = model_of(row, place.device);
@@ -284,9 +222,11 @@ double compare_steps(comm::World& world, const GradientCase& row) {
   alone.recipe = row.recipe;
   alone.experts = row.experts;
   alone.accumulation = accumulation_of_reference(row);
-  mesh::DeviceMesh one(mesh::Layout::resolve({1, 1, 1, 1, 1}, 1), mesh::Rank(0));
-  const std::vector<double> expected = steps_of(alone, one, at::kCPU),
-                            figures = three_steps(world, row);
+  const std::vector<double> expected = from_rank_0(world, [&] {
+    mesh::DeviceMesh one(mesh::Layout::resolve({1, 1, 1, 1, 1}, 1), mesh::Rank(0));
+    return steps_of(alone, one, at::kCPU);
+  });
+  const std::vector<double> figures = three_steps(world, row);
   double worst = figures.size() == expected.size() ? 0 : HUGE_VAL;
   for (std::size_t i = 0; i < std::min(figures.size(), expected.size()); ++i) {
     if (figures[i] == HUGE_VAL) continue;

@@ -5,13 +5,11 @@
 
 #include "tessera/kernels/tensor.hpp"
 
-#include <map>
 #include <string>
 #include <vector>
 
 #include "tessera/comm/world.hpp"
 #include "tessera/config/job_config.hpp"
-#include "tessera/data/sample_source.hpp"
 #include "tessera/mesh/layout.hpp"
 #include "tessera/model/model.hpp"
 
@@ -66,14 +64,6 @@ struct GradientCase {
 config::JobConfig job_of(const GradientCase& row);
 model::Model model_of(const GradientCase& row, at::Device device);
 mesh::Layout layout_of(const GradientCase& row, int world);
-
-/// Of a first step on one rank, without communication, in host memory.
-struct OneRank {
-  std::map<std::string, at::Tensor> gradients;  ///< whole, in float64, by parameter
-  double loss = 0;
-};
-OneRank on_one_rank(const GradientCase& row, const config::JobConfig& job,
-                    const data::SampleSource& source);
 
 struct GradientError {
   double worst = 0;       ///< largest relative L2 difference over all parameters

@@ -5,7 +5,7 @@
 
 #include <map>
 
-#include "mpi/train/gradient_case.hpp"
+#include "mpi/train/one_rank.hpp"
 #include "mpi/train/tiny_model.hpp"
 #include "support/relative_distance.hpp"
 

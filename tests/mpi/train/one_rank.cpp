@@ -1,0 +1,124 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "mpi/train/one_rank.hpp"
+
+#include <chrono>
+#include <exception>
+#include <stdexcept>
+#include <thread>
+#include <tuple>
+
+#include "mpi/train/tiny_model.hpp"
+#include "support/planned.hpp"
+#include "tessera/mesh/device_mesh.hpp"
+#include "tessera/train/trainer.hpp"
+
+namespace tessera::test {
+
+int accumulation_of_reference(const GradientCase& row) {
+  // Balance losses are means over microbatches of what is no sum over tokens, and float8 has scales
+  // of microbatches: the reference has the same ones.
+  if (row.family != "qwen3_moe" && row.recipe.empty() && row.experts.empty()) return 1;
+  const config::Training training = job_of(row).training;
+  const std::int64_t rows = row.pp > 1 ? job_of(row).parallelism.pipeline_parallel_microbatch_size
+                                       : training.local_batch_size;
+  // An expert's scales are those of the tokens of all ranks that use it.
+  const int together = !row.experts.empty() && row.ep > 1 ? row.dp : 1;
+  return static_cast<int>(training.global_batch_size / rows / together);
+}
+
+std::vector<double> from_rank_0(comm::World& world,
+                                const std::function<std::vector<double>()>& compute) {
+  std::vector<double> values;
+  std::exception_ptr failure;
+  if (world.rank() == 0) try {
+      values = compute();
+    } catch (...) {
+      failure = std::current_exception();
+    }
+  std::int64_t count = failure ? -1 : static_cast<std::int64_t>(values.size());
+  comm::Request arrived = world.control().broadcast({&count, 1, DType::i64}, 0);
+  while (!arrived.test()) std::this_thread::sleep_for(std::chrono::milliseconds(1));
+  arrived.wait();
+  if (failure) std::rethrow_exception(failure);
+  if (count < 0) throw std::runtime_error("rank 0 could not compute the reference");
+  values.resize(static_cast<std::size_t>(count));
+  world.control().broadcast({values.data(), count, DType::f64}, 0).wait();
+  return values;
+}
+
+OneRank on_one_rank(const GradientCase& row, const config::JobConfig& job,
+                    const data::SampleSource& source) {
+  const mesh::Layout layout = mesh::Layout::resolve({1, 1, 1, 1, 1}, 1);
+  mesh::DeviceMesh mesh(layout, mesh::Rank(0));
+  const model::Model model = model_of(row, at::kCPU);
+  const plan::JobPlan plan = planned(job, model, layout);
+  train::Trainer trainer(plan, model, mesh, source, at::kCPU);
+  trainer.stages().initialize(7);
+  OneRank result;
+  trainer.compute();
+  for (const auto* param : trainer.stages().params())
+    result.gradients[param->spec->fqn] = param->gradient.to(at::kDouble).clone();
+  result.loss = trainer.apply().loss;
+  return result;
+}
+
+namespace {
+
+/// What is rounded to bfloat16 on the way is compared with what is not.
+std::string type_of_reference(const GradientCase& row) {
+  return row.dtype == "bfloat16" ? "float32" : row.dtype;
+}
+
+/// The one-rank row of `of`.
+GradientCase alone(const GradientCase& of) {
+  GradientCase row;
+  row.tied = of.tied;
+  row.dtype = type_of_reference(of);
+  row.bfloat16_weights = of.bfloat16_weights;
+  row.kv_heads = of.kv_heads;
+  row.family = of.family;
+  row.accumulation = accumulation_of_reference(of);
+  row.documents = of.documents;
+  row.recipe = of.recipe;
+  row.experts = of.experts;
+  return row;
+}
+
+OneRank compute_reference(comm::World& world, const GradientCase& row) {
+  const std::vector<model::ParamSpec> params = model_of(row, at::kCPU).params;
+  const std::vector<double> values = from_rank_0(world, [&] {
+    const OneRank found = on_one_rank(row, job_of(row), UnevenSource());
+    std::vector<double> flat{found.loss};
+    for (const model::ParamSpec& spec : params) {
+      const at::Tensor gradient = found.gradients.at(spec.fqn).contiguous();
+      const double* data = gradient.const_data_ptr<double>();
+      flat.insert(flat.end(), data, data + gradient.numel());
+    }
+    return flat;
+  });
+  OneRank reference;
+  reference.loss = values[0];
+  const at::Tensor all = at::tensor(values);
+  std::int64_t begin = 1;
+  for (const model::ParamSpec& spec : params) {
+    const at::Tensor shape = at::empty(spec.global_shape, at::kDouble);
+    reference.gradients[spec.fqn] = all.narrow(0, begin, shape.numel()).view(shape.sizes());
+    begin += shape.numel();
+  }
+  return reference;
+}
+
+}  // namespace
+
+const OneRank& reference_for(comm::World& world, const GradientCase& row) {
+  using Key =
+      std::tuple<bool, std::string, bool, int, std::string, int, bool, std::string, std::string>;
+  static std::map<Key, OneRank> known;
+  const Key key{row.tied,   type_of_reference(row),         row.bfloat16_weights, row.kv_heads,
+                row.family, accumulation_of_reference(row), row.documents,        row.recipe,
+                row.experts};
+  if (!known.contains(key)) known[key] = compute_reference(world, alone(row));
+  return known[key];
+}
+
+}  // namespace tessera::test

@@ -1,0 +1,39 @@
+// SPDX-License-Identifier: Apache-2.0
+// What one rank computes without communication: the reference of every mesh.
+#pragma once
+
+#include "tessera/kernels/tensor.hpp"
+
+#include <functional>
+#include <map>
+#include <string>
+#include <vector>
+
+#include "mpi/train/gradient_case.hpp"
+#include "tessera/comm/world.hpp"
+#include "tessera/config/job_config.hpp"
+#include "tessera/data/sample_source.hpp"
+
+namespace tessera::test {
+
+/// Of a first step on one rank, without communication, in host memory.
+struct OneRank {
+  std::map<std::string, at::Tensor> gradients;  ///< whole, in float64, by parameter
+  double loss = 0;
+};
+OneRank on_one_rank(const GradientCase& row, const config::JobConfig& job,
+                    const data::SampleSource& source);
+
+/// What rank 0 computes; the others sleep meanwhile. Ranks that poll would take the processor from
+/// it. Collective over `world`; an exception of rank 0 is one on each rank.
+std::vector<double> from_rank_0(comm::World& world,
+                                const std::function<std::vector<double>()>& compute);
+
+/// How many microbatches the reference of `row` has.
+int accumulation_of_reference(const GradientCase& row);
+
+/// What `row` is compared with: computed once in each process that asks for it. Collective over
+/// `world`.
+const OneRank& reference_for(comm::World& world, const GradientCase& row);
+
+}  // namespace tessera::test
