@@ -177,7 +177,7 @@ TEST(Memory, ExpertsOfAllRanks) {
         }
   Predictions errors;
   const std::size_t stride =
-      stride_from(kStride, 5);  // coprime to the numbers of what rows differ in
+      stride_from(kStride, 7);  // coprime to the numbers of what rows differ in
   for (std::size_t i = 0; i < rows.size(); i += stride) errors.add(rows[i]);
   errors.print();
   EXPECT_EQ(static_cast<std::size_t>(errors.rows()), (rows.size() + stride - 1) / stride);
