@@ -9,6 +9,7 @@
 #include <iterator>
 #include <map>
 
+#include "mpi/train/from_rank_0.hpp"
 #include "mpi/train/one_rank.hpp"
 #include "mpi/train/place.hpp"
 #include "mpi/train/tiny_model.hpp"

@@ -1,12 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "mpi/train/one_rank.hpp"
 
-#include <chrono>
-#include <exception>
-#include <stdexcept>
-#include <thread>
 #include <tuple>
+#include <vector>
 
+#include "mpi/train/from_rank_0.hpp"
 #include "mpi/train/tiny_model.hpp"
 #include "support/planned.hpp"
 #include "tessera/mesh/device_mesh.hpp"
@@ -24,26 +22,6 @@ int accumulation_of_reference(const GradientCase& row) {
   // An expert's scales are those of the tokens of all ranks that use it.
   const int together = !row.experts.empty() && row.ep > 1 ? row.dp : 1;
   return static_cast<int>(training.global_batch_size / rows / together);
-}
-
-std::vector<double> from_rank_0(comm::World& world,
-                                const std::function<std::vector<double>()>& compute) {
-  std::vector<double> values;
-  std::exception_ptr failure;
-  if (world.rank() == 0) try {
-      values = compute();
-    } catch (...) {
-      failure = std::current_exception();
-    }
-  std::int64_t count = failure ? -1 : static_cast<std::int64_t>(values.size());
-  comm::Request arrived = world.control().broadcast({&count, 1, DType::i64}, 0);
-  while (!arrived.test()) std::this_thread::sleep_for(std::chrono::milliseconds(1));
-  arrived.wait();
-  if (failure) std::rethrow_exception(failure);
-  if (count < 0) throw std::runtime_error("rank 0 could not compute the reference");
-  values.resize(static_cast<std::size_t>(count));
-  world.control().broadcast({values.data(), count, DType::f64}, 0).wait();
-  return values;
 }
 
 OneRank on_one_rank(const GradientCase& row, const config::JobConfig& job,

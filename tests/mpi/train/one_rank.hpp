@@ -4,10 +4,8 @@
 
 #include "tessera/kernels/tensor.hpp"
 
-#include <functional>
 #include <map>
 #include <string>
-#include <vector>
 
 #include "mpi/train/gradient_case.hpp"
 #include "tessera/comm/world.hpp"
@@ -23,11 +21,6 @@ struct OneRank {
 };
 OneRank on_one_rank(const GradientCase& row, const config::JobConfig& job,
                     const data::SampleSource& source);
-
-/// What rank 0 computes; the others sleep meanwhile. Ranks that poll would take the processor from
-/// it. Collective over `world`; an exception of rank 0 is one on each rank.
-std::vector<double> from_rank_0(comm::World& world,
-                                const std::function<std::vector<double>()>& compute);
 
 /// How many microbatches the reference of `row` has.
 int accumulation_of_reference(const GradientCase& row);

@@ -76,7 +76,7 @@ TEST_P(EachJob, VariantsCostWhatTheirJobsCost) {
   const PlannedJob job(GetParam());
   int count = 0, planned = 0;
   each_legal(job.space, [&](const Variant& variant) {
-    if (count++ % 97 != 0) return;
+    if (count++ % 197 != 0) return;
     const std::optional<ChangedJob> changed = job.space.job(variant);
     if (!changed) return;
     ++planned;
@@ -89,7 +89,7 @@ TEST_P(EachJob, VariantsCostWhatTheirJobsCost) {
     EXPECT_DOUBLE_EQ(a.memory.total(), b.memory.total());
     EXPECT_DOUBLE_EQ(wanted.step_tokens(), job.space.own_work().step_tokens());
   });
-  EXPECT_GT(planned, 20);
+  EXPECT_GT(planned, 10);
 }
 
 INSTANTIATE_TEST_SUITE_P(
