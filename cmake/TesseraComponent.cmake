@@ -10,10 +10,12 @@
 #   file is compiled as in the host configuration and comes out of the compiler cache.
 # tessera_test(NAME SOURCES... LINK targets [RANKS n...] [EXCEPT n:FILTER...] [AVX2 [n...]] [KOKKOS] [SIM [n...]] [TIMEOUT s] [LABELS l...]
 #              [TORCH])
-#   one GoogleTest program; with RANKS it runs under mpirun once for each rank count, one ctest test each. EXCEPT names the
-#   cases that do not run on so many ranks, as a filter of GoogleTest. With AVX2 (of these rank counts) it runs a second
-#   time as tessera_test_avx2() says, with KOKKOS as tessera_test_kokkos() says, with SIM as tessera_test_sim() says.
-#   the target tests_without_torch builds them all.
+#   one GoogleTest program; with RANKS it runs under mpirun once for each rank count, one ctest test each. A rank counts as a
+#   processor, and tests of many ranks come first: on few processors they run one by one, as two of 8 ranks at a time take a
+#   quarter longer on 2 processors. After them come tests that take long and wait much (COST 100 in their folders), so that
+#   short ones fill up the end. EXCEPT names the cases that do not run on so many ranks, as a filter of GoogleTest. With AVX2
+#   (of these rank counts) it runs a second time as tessera_test_avx2() says, with KOKKOS as tessera_test_kokkos() says, with
+#   SIM as tessera_test_sim() says. The target tests_without_torch builds all that have no TORCH.
 # tessera_test_avx2(NAME COMMAND...)
 #   where the processor has AVX-512 adds the test NAME.avx2: the command of test NAME, with its properties, as a processor
 #   that has AVX2 and no more computes it. For tests that compare figures.
@@ -112,7 +114,7 @@ file(STRINGS /proc/cpuinfo _avx512 REGEX "^flags.* avx512f" LIMIT_COUNT 1)
 # The test NAME.SUFFIX: another command with the properties of NAME, and the environment ENVIRONMENT on top.
 function(tessera_test_twin name suffix environment)
   add_test(NAME ${name}.${suffix} COMMAND ${ARGN})
-  foreach(property TIMEOUT LABELS PROCESSORS ENVIRONMENT)
+  foreach(property TIMEOUT LABELS PROCESSORS COST ENVIRONMENT)
     get_property(value TEST ${name} PROPERTY ${property})
     if(value)
       set_property(TEST ${name}.${suffix} PROPERTY ${property} ${value})
@@ -152,7 +154,7 @@ function(tessera_sim_ranks_test name)
   add_test(NAME ${name}
     COMMAND ${PROJECT_SOURCE_DIR}/tests/mpirun.sh ${ARG_SECONDS} ${ARG_RANKS} $<TARGET_FILE:${ARG_PROGRAM}> ${ARG_ARGUMENTS})
   math(EXPR hard "${ARG_SECONDS} + 30")
-  set_tests_properties(${name} PROPERTIES TIMEOUT ${hard} LABELS "${ARG_LABELS}" PROCESSORS 2
+  set_tests_properties(${name} PROPERTIES TIMEOUT ${hard} LABELS "${ARG_LABELS}" PROCESSORS ${ARG_RANKS} COST ${ARG_RANKS}00
     ENVIRONMENT "TESSERA_TEST_DEVICE=sim;TESSERA_SIM_PRELOAD=$<TARGET_FILE:tessera_sim_gpu>;${ARG_ENVIRONMENT}")
 endfunction()
 
@@ -241,7 +243,7 @@ function(tessera_test name)
     list(TRANSFORM filter REPLACE "^${n}:" "--gtest_filter=-")
     set(command ${PROJECT_SOURCE_DIR}/tests/mpirun.sh ${ARG_TIMEOUT} ${n} $<TARGET_FILE:${name}> ${filter})
     add_test(NAME ${name}_np${n} COMMAND ${command})
-    set_tests_properties(${name}_np${n} PROPERTIES TIMEOUT ${hard} LABELS "mpi;${ARG_LABELS}" PROCESSORS 2)
+    set_tests_properties(${name}_np${n} PROPERTIES TIMEOUT ${hard} LABELS "mpi;${ARG_LABELS}" PROCESSORS ${n} COST ${n}00)
     if(n IN_LIST ARG_AVX2)
       tessera_test_avx2(${name}_np${n} ${command})
     endif()
