@@ -12,8 +12,8 @@
 #              [TORCH])
 #   one GoogleTest program; with RANKS it runs under mpirun once for each rank count, one ctest test each. A rank counts as a
 #   processor, and tests of many ranks come first: on few processors they run one by one, as two of 8 ranks at a time take a
-#   quarter longer on 2 processors. After them come tests that take long and wait much (COST 100 in their folders), so that
-#   short ones fill up the end. EXCEPT names the cases that do not run on so many ranks, as a filter of GoogleTest. With AVX2
+#   quarter longer on 2 processors. Other tests that reserve two processors have COST 300: after tests of one processor none
+#   would find two free. Next come tests that take long and wait much (COST 100), and short ones fill up the end. EXCEPT names the cases that do not run on so many ranks, as a filter of GoogleTest. With AVX2
 #   (of these rank counts) it runs a second time as tessera_test_avx2() says, with KOKKOS as tessera_test_kokkos() says, with
 #   SIM as tessera_test_sim() says. The target tests_without_torch builds all that have no TORCH.
 # tessera_test_avx2(NAME COMMAND...)

@@ -30,6 +30,10 @@ same() {
   check "$2: weights, all bits" "$(weights "$2-graphs" 4)" "$(weights "$2" 4)"
   check "$2: as many gathers" "$(gathers "$2-graphs")" "$(gathers "$2")"
 }
+clean() {
+  check "graphs end before communicators" "$(cat "$work"/*.log | grep -c 'ended before the graphs')" 0
+  check "no race was found" "$(cat "$work"/*.log | grep -c 'race:')" 0
+}
 mixture="--model.hf_config $work/mixture.json --training.mixed_precision_param bfloat16"
 shared="$mixture --parallelism.expert_parallel_degree 2 --parallelism.expert_parallel_capacity_factor 2"
 cat >"$work/mixture.json" <<J
@@ -40,7 +44,7 @@ J
 if [ "${3-}" = mixtures ]; then
   same 2 mixture $mixture
   same 2 once $shared --parallelism.expert_parallel_comm_backend deepep
-  finish; exit
+  clean; finish; exit
 fi
 same 1 one
 same 2 float8 --training.mixed_precision_param bfloat16 --model.converters quantize.linear.float8 --activation_checkpoint.mode selective
@@ -87,6 +91,4 @@ check "the reason" "$(said host)" "$no CUDA graphs need a GPU"
 check "other components" "$(on device 1 others --compile.enable --compile.components loss)" 0
 check "ask for no graphs" "$(said others)" ""
 
-check "graphs end before communicators" "$(cat "$work"/*.log | grep -c 'ended before the graphs')" 0
-check "no race was found" "$(cat "$work"/*.log | grep -c 'race:')" 0
-finish
+clean; finish
