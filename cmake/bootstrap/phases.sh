@@ -103,10 +103,10 @@ count_ninja() { sed -n 's/^\[\([0-9]*\)\/\([0-9]*\)\].*/\1 \2 files/p' "$1" | ta
 
 # Passes a command's output through, and says every $tick seconds without output that the command still runs.
 ticking() { # WHAT
-  local line pending='' start=$SECONDS
+  local line pending='' ticks=0
   while true; do
-    if IFS= read -r -t $tick line; then printf '%s%s\n' "$pending" "$line"; pending='' start=$SECONDS
-    elif (($? > 128)); then pending+=$line; printf '  %s: %s since the last line\n' "$1" "$(duration $((SECONDS - start)))"
+    if IFS= read -r -t $tick line; then printf '%s%s\n' "$pending" "$line"; pending='' ticks=0
+    elif (($? > 128)); then pending+=$line; ticks=$((ticks + 1)); printf '  %s: %s since the last line\n' "$1" "$(duration $((ticks * tick)))"
     else printf '%s' "$pending$line"; break; fi
   done
 }
