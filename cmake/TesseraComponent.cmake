@@ -10,12 +10,15 @@
 #   file is compiled as in the host configuration and comes out of the compiler cache.
 # tessera_test(NAME SOURCES... LINK targets [RANKS n...] [EXCEPT n:FILTER...] [AVX2 [n...]] [KOKKOS] [SIM [n...]] [TIMEOUT s] [LABELS l...]
 #              [TORCH])
-#   one GoogleTest program; with RANKS it runs under mpirun once for each rank count, one ctest test each. A rank counts as a
-#   processor, and tests of many ranks come first: on few processors they run one by one, as two of 8 ranks at a time take a
-#   quarter longer on 2 processors. Other tests that reserve two processors have COST 300: after tests of one processor none
-#   would find two free. Next come tests that take long and wait much (COST 100), and short ones fill up the end. EXCEPT names the cases that do not run on so many ranks, as a filter of GoogleTest. With AVX2
-#   (of these rank counts) it runs a second time as tessera_test_avx2() says, with KOKKOS as tessera_test_kokkos() says, with
-#   SIM as tessera_test_sim() says. The target tests_without_torch builds all that have no TORCH.
+#   one GoogleTest program; with RANKS it runs under mpirun once for each rank count, one ctest test each. EXCEPT names the
+#   cases that do not run on so many ranks, as a filter of GoogleTest. With AVX2 (of these rank counts) it runs a second
+#   time as tessera_test_avx2() says, with KOKKOS as tessera_test_kokkos() says, with SIM as tessera_test_sim() says.
+#   The target tests_without_torch builds all that have no TORCH.
+#
+# The order of tests: a rank counts as a processor, as two tests of 8 ranks at a time take a quarter longer on 2 processors.
+# COST, by which ctest sorts, is a hundred times the processors: after tests of one processor no other would find enough free.
+# Tests of one processor that take long have COST 100, too, so that short ones fill up the end.
+#
 # tessera_test_avx2(NAME COMMAND...)
 #   where the processor has AVX-512 adds the test NAME.avx2: the command of test NAME, with its properties, as a processor
 #   that has AVX2 and no more computes it. For tests that compare figures.

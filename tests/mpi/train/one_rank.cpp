@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "mpi/train/one_rank.hpp"
 
-#include <tuple>
+#include <map>
+#include <string>
 #include <vector>
 
 #include "mpi/train/from_rank_0.hpp"
@@ -12,9 +13,11 @@
 
 namespace tessera::test {
 
+namespace {
+
+/// Balance losses are means over microbatches of what is no sum over tokens, and float8 has scales
+/// of microbatches: the reference has the same ones.
 int accumulation_of_reference(const GradientCase& row) {
-  // Balance losses are means over microbatches of what is no sum over tokens, and float8 has scales
-  // of microbatches: the reference has the same ones.
   if (row.family != "qwen3_moe" && row.recipe.empty() && row.experts.empty()) return 1;
   const config::Training training = job_of(row).training;
   const std::int64_t rows = row.pp > 1 ? job_of(row).parallelism.pipeline_parallel_microbatch_size
@@ -22,6 +25,23 @@ int accumulation_of_reference(const GradientCase& row) {
   // An expert's scales are those of the tokens of all ranks that use it.
   const int together = !row.experts.empty() && row.ep > 1 ? row.dp : 1;
   return static_cast<int>(training.global_batch_size / rows / together);
+}
+
+}  // namespace
+
+GradientCase alone(const GradientCase& of) {
+  GradientCase row;
+  row.tied = of.tied;
+  // What is rounded to bfloat16 on the way is compared with what is not.
+  row.dtype = of.dtype == "bfloat16" ? "float32" : of.dtype;
+  row.bfloat16_weights = of.bfloat16_weights;
+  row.kv_heads = of.kv_heads;
+  row.family = of.family;
+  row.accumulation = accumulation_of_reference(of);
+  row.documents = of.documents;
+  row.recipe = of.recipe;
+  row.experts = of.experts;
+  return row;
 }
 
 OneRank on_one_rank(const GradientCase& row, const config::JobConfig& job,
@@ -41,26 +61,6 @@ OneRank on_one_rank(const GradientCase& row, const config::JobConfig& job,
 }
 
 namespace {
-
-/// What is rounded to bfloat16 on the way is compared with what is not.
-std::string type_of_reference(const GradientCase& row) {
-  return row.dtype == "bfloat16" ? "float32" : row.dtype;
-}
-
-/// The one-rank row of `of`.
-GradientCase alone(const GradientCase& of) {
-  GradientCase row;
-  row.tied = of.tied;
-  row.dtype = type_of_reference(of);
-  row.bfloat16_weights = of.bfloat16_weights;
-  row.kv_heads = of.kv_heads;
-  row.family = of.family;
-  row.accumulation = accumulation_of_reference(of);
-  row.documents = of.documents;
-  row.recipe = of.recipe;
-  row.experts = of.experts;
-  return row;
-}
 
 OneRank compute_reference(comm::World& world, const GradientCase& row) {
   const std::vector<model::ParamSpec> params = model_of(row, at::kCPU).params;
@@ -89,14 +89,11 @@ OneRank compute_reference(comm::World& world, const GradientCase& row) {
 }  // namespace
 
 const OneRank& reference_for(comm::World& world, const GradientCase& row) {
-  using Key =
-      std::tuple<bool, std::string, bool, int, std::string, int, bool, std::string, std::string>;
-  static std::map<Key, OneRank> known;
-  const Key key{row.tied,   type_of_reference(row),         row.bfloat16_weights, row.kv_heads,
-                row.family, accumulation_of_reference(row), row.documents,        row.recipe,
-                row.experts};
-  if (!known.contains(key)) known[key] = compute_reference(world, alone(row));
-  return known[key];
+  static std::map<std::string, OneRank> known;  // by name
+  const GradientCase one = alone(row);
+  const std::string name = one.name();
+  if (!known.contains(name)) known[name] = compute_reference(world, one);
+  return known[name];
 }
 
 }  // namespace tessera::test

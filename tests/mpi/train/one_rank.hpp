@@ -22,8 +22,8 @@ struct OneRank {
 OneRank on_one_rank(const GradientCase& row, const config::JobConfig& job,
                     const data::SampleSource& source);
 
-/// How many microbatches the reference of `row` has.
-int accumulation_of_reference(const GradientCase& row);
+/// `of` on one rank: the same model, data and roundings.
+GradientCase alone(const GradientCase& of);
 
 /// What `row` is compared with: computed once in each process that asks for it. Collective over
 /// `world`.

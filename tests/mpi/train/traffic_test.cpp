@@ -168,12 +168,12 @@ TEST(Traffic, WeightsInBytes) {
       row, [](config::JobConfig& job) { job.training.enable_cpu_offload = true; }));
 }
 
-/// Once to each rank, where choices go round the experts or rows have a fixed number.
 /// `few` on 2 ranks; on more, rows take longer.
 std::size_t stride_of(std::size_t few) {
   return world().size() >= 8 ? 37 : world().size() >= 4 ? 17 : few;
 }
 
+/// Once to each rank, where choices go round the experts or rows have a fixed number.
 TEST(Traffic, TokensThatAreSentOnce) {
   int predicted = 0;
   const std::vector<GradientCase> rows = sent_once_cases(world().size());
