@@ -3,6 +3,7 @@
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
+#include <gtest/gtest.h>
 
 #include <algorithm>
 #include <cmath>
@@ -168,16 +169,27 @@ GradientError compare_gradients(comm::World& world, const GradientCase& row) {
   trainer.stages().initialize(7);
   trainer.compute();
   std::vector<double> sums = squares(trainer, model, reference);
-  const double loss = trainer.apply().loss;
+  const train::StepOutcome outcome = trainer.apply();
   mesh.control()
       .all_reduce({sums.data(), static_cast<std::int64_t>(sums.size()), DType::f64})
       .wait();
   GradientError error;
-  error.loss = std::abs(loss - reference.loss) / reference.loss;
+  error.loss = std::abs(outcome.loss - reference.loss) / reference.loss;
+  error.norm = std::abs(outcome.grad_norm - reference.norm) / reference.norm;
   for (std::size_t i = 0; i < model.params.size(); ++i) {
     const double relative = std::sqrt(sums[2 * i] / sums[2 * i + 1]);
-    if (!(relative <= error.worst)) error = {relative, model.params[i].fqn, error.loss};
+    if (relative <= error.worst) continue;
+    error.worst = relative;
+    error.parameter = model.params[i].fqn;
   }
+  return error;
+}
+
+GradientError expect_equal_gradients(comm::World& world, const GradientCase& row) {
+  GradientError error = compare_gradients(world, row);
+  EXPECT_LE(error.worst, row.tolerance()) << row.name() << ": " << error.parameter;
+  EXPECT_LE(error.loss, row.tolerance()) << row.name();
+  EXPECT_LE(error.norm, row.tolerance()) << row.name() << ": the norm of all gradients";
   return error;
 }
 

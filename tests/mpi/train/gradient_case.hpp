@@ -69,11 +69,14 @@ struct GradientError {
   double worst = 0;       ///< largest relative L2 difference over all parameters
   std::string parameter;  ///< where
   double loss = 0;        ///< relative difference of the loss
+  double norm = 0;        ///< relative difference of the norm by which gradients are clipped
 };
 
-/// Runs the first step on one rank (every rank by itself) and on the mesh, and compares each
-/// parameter's gradient. Collective over `world`.
+/// Runs the first step on one rank and on the mesh, and compares each parameter's gradient, the
+/// loss and the norm. Collective over `world`.
 GradientError compare_gradients(comm::World& world, const GradientCase& row);
+/// Expects all three within the row's tolerance.
+GradientError expect_equal_gradients(comm::World& world, const GradientCase& row);
 
 /// Every factorisation of `world` into pp x dp x tp, with the schedules, policies and the rest that
 /// apply to it.
@@ -141,8 +144,5 @@ std::vector<GradientCase> rounded_copies_cases(int world);
 
 /// All of these but the rounded ones: the matrix.
 std::vector<GradientCase> all_cases(int world);
-
-/// Every how many rows a test takes: what this variable of the environment says, or `usual`.
-std::size_t stride_from(const char* variable, std::size_t usual);
 
 }  // namespace tessera::test

@@ -2,7 +2,6 @@
 // The rows of the gradient test, but for mixtures of experts and for the schedules beside 1F1B and
 // GPipe.
 #include <algorithm>
-#include <cstdlib>
 #include <iterator>
 #include <string>
 
@@ -234,11 +233,6 @@ std::vector<GradientCase> all_cases(int world) {
            (row.pp > 1 && sequences < least);
   });
   return rows;
-}
-
-std::size_t stride_from(const char* variable, std::size_t usual) {
-  const char* given = std::getenv(variable);
-  return given ? std::stoul(given) : usual;
 }
 
 }  // namespace tessera::test

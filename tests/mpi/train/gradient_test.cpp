@@ -8,7 +8,6 @@
 #include <fstream>
 #include <iterator>
 #include <map>
-#include <set>
 
 #include "mpi/comm/mpi_main.hpp"
 #include "mpi/train/gradient_case.hpp"
@@ -17,37 +16,30 @@
 namespace tessera::test {
 namespace {
 
-void expect_equal(const GradientCase& row) {
-  const GradientError error = compare_gradients(world(), row);
-  EXPECT_LE(error.worst, row.tolerance()) << row.name() << ": " << error.parameter;
-  EXPECT_LE(error.loss, row.tolerance()) << row.name();
-}
+GradientError expect_equal(const GradientCase& row) { return expect_equal_gradients(world(), row); }
 
 std::string environment(const char* name) {
   const char* value = std::getenv(name);
   return value ? value : "";
 }
 
-/// For 1 and 2 ranks, 4, 8, and GPUs: rows of each kind should be met somewhere.
-std::size_t stride_of(std::size_t few, std::size_t four, std::size_t eight, std::size_t device) {
+/// One row in this many, on 1 and 2 ranks, 4, 8, and GPUs.
+std::size_t one_in(std::size_t few, std::size_t four, std::size_t eight, std::size_t device) {
   const int n = world().size();
   return n >= 8 ? eight : on_device() ? device : n >= 4 ? four : few;
 }
 
-/// Every `stride`th row, over strict and MPI by turns.
-void expect_sample(const std::vector<GradientCase>& rows, std::size_t stride) {
-  for (std::size_t i = 0; i < rows.size(); i += stride) {
-    GradientCase row = rows[i];
-    row.backend = i / stride % 2 ? comm::Backend::strict : comm::Backend::mpi;
+/// A spread of one row in `each`, over strict and MPI by turns.
+void expect_spread(const std::vector<GradientCase>& rows, std::size_t each) {
+  bool strict = false;
+  for (GradientCase row : spread_of(rows, (rows.size() + each - 1) / each).rows) {
+    row.backend = strict ? comm::Backend::strict : comm::Backend::mpi;
     expect_equal(row);
+    strict = !strict;
   }
 }
 
-/// A spread of the matrix that runs in every build: each row, its float64 form over strict or MPI
-/// by turns.
-TEST(Gradient, SampleOfTheMatrix) {
-  expect_sample(gradient_cases(world().size()), stride_of(3, 5, 11, 3));
-}
+TEST(Gradient, Meshes) { expect_spread(gradient_cases(world().size()), one_in(3, 5, 11, 3)); }
 
 /// Device memory over MPI and strict by turns: pipelines, shards, attention over ranks and experts.
 TEST(Gradient, DeviceMemoryOverMpi) {
@@ -59,7 +51,7 @@ TEST(Gradient, DeviceMemoryOverMpi) {
     for (std::size_t i = rows.size() / 8; i < rows.size(); i += (rows.size() + 1) / 2)
       some.push_back(rows[i]);
     for (GradientCase& row : some) row.over_nccl = false;
-    expect_sample(some, 1);
+    expect_spread(some, 1);
   }
 }
 
@@ -102,22 +94,13 @@ TEST(Gradient, Replicated) {
 }
 
 TEST(Gradient, CutsInsideBlocks) {
-  expect_sample(sub_layer_cases(world().size()), stride_of(2, 3, 11, 2));
+  expect_spread(sub_layer_cases(world().size()), one_in(2, 3, 11, 2));
 }
 
-/// And a row of each schedule that the sample lacks.
-TEST(Gradient, Schedules) {
-  const std::vector<GradientCase> rows = schedule_cases(world().size());
-  const std::size_t stride = world().size() >= 4 ? 7 : 2;
-  expect_sample(rows, stride);
-  std::set<std::string> met;
-  for (std::size_t i = 0; i < rows.size(); i += stride) met.insert(rows[i].schedule);
-  for (const GradientCase& row : rows)
-    if (met.insert(row.schedule).second) expect_equal(row);
-}
+TEST(Gradient, Schedules) { expect_spread(schedule_cases(world().size()), one_in(2, 7, 7, 2)); }
 
 TEST(Gradient, SchedulesOfOtherModels) {
-  expect_sample(mixed_schedule_cases(world().size()), stride_of(3, 7, 13, 3));
+  expect_spread(mixed_schedule_cases(world().size()), one_in(3, 7, 13, 3));
 }
 
 /// Two stages on the first rank, one on the second, B and I with W mixed.
@@ -145,41 +128,40 @@ TEST(Gradient, ScheduleFromAFile) {
 }
 
 TEST(Gradient, ShardingPolicies) {
-  expect_sample(policy_cases(world().size()), stride_of(2, 3, 7, 2));
+  expect_spread(policy_cases(world().size()), one_in(2, 3, 7, 2));
 }
 
-TEST(Gradient, TensorParallel) {
-  expect_sample(tensor_cases(world().size()), stride_of(2, 5, 11, 5));
-}
+TEST(Gradient, TensorParallel) { expect_spread(tensor_cases(world().size()), one_in(2, 5, 11, 5)); }
 
-TEST(Gradient, FusedLoss) {
-  expect_sample(fused_loss_cases(world().size()), stride_of(1, 3, 7, 3));
-}
+TEST(Gradient, FusedLoss) { expect_spread(fused_loss_cases(world().size()), one_in(1, 3, 7, 3)); }
 
-TEST(Gradient, Recompute) { expect_sample(recompute_cases(world().size()), stride_of(2, 3, 7, 2)); }
+TEST(Gradient, Recompute) { expect_spread(recompute_cases(world().size()), one_in(2, 3, 7, 2)); }
 TEST(Gradient, ContextParallel) {
-  expect_sample(context_cases(world().size()), stride_of(2, 5, 11, 5));
+  expect_spread(context_cases(world().size()), one_in(2, 5, 11, 5));
 }
 
 TEST(Gradient, MixturesOfExperts) {
-  expect_sample(mixture_cases(world().size()), stride_of(4, 7, 14, 13));
+  expect_spread(mixture_cases(world().size()), one_in(4, 7, 14, 13));
 }
 
 /// The same bytes and scales on every mesh: only sums differ.
 TEST(Gradient, RoundedProducts) {
-  expect_sample(rounded_cases(world().size()), stride_of(2, 5, 10, 5));
-  expect_sample(rounded_copies_cases(world().size()), stride_of(1, 2, 4, 2));
-  expect_sample(blockwise_cases(world().size()), stride_of(2, 5, 5, 2));
+  expect_spread(rounded_cases(world().size()), one_in(2, 5, 10, 5));
+  expect_spread(rounded_copies_cases(world().size()), one_in(1, 2, 4, 2));
+  std::vector<GradientCase> blockwise = blockwise_cases(world().size());
+  if (world().size() >= 4)  // each rank would round the weights of all experts: 9 s of two cores
+    std::erase_if(blockwise, [](const GradientCase& row) { return !row.family.empty(); });
+  expect_spread(blockwise, one_in(2, 5, 5, 2));
 }
 
 /// A weight that is rounded before its gather has the bytes of one that is rounded after it.
 TEST(Gradient, WeightsGatheredInBytes) {
-  expect_sample(gathered_bytes_cases(world().size()), stride_of(2, 4, 5, 5));
+  expect_spread(gathered_bytes_cases(world().size()), one_in(2, 4, 5, 5));
 }
 
 /// Tokens of an expert are rounded together, wherever they come from.
 TEST(Gradient, RoundedExperts) {
-  expect_sample(rounded_experts_cases(world().size()), stride_of(1, 3, 5, 3));
+  expect_spread(rounded_experts_cases(world().size()), one_in(1, 3, 5, 3));
 }
 
 /// Scales follow the masters from step to step.
@@ -195,12 +177,12 @@ TEST(Gradient, WeightsGatheredInBytesOverThreeSteps) {
 
 /// Where rows do not fit, a step is computed again.
 TEST(Gradient, ExpertsWithACapacity) {
-  expect_sample(capacity_cases(world().size()), stride_of(7, 31, 67, 11));
+  expect_spread(capacity_cases(world().size()), one_in(7, 31, 67, 11));
 }
 
 /// A rank returns the sum of its experts.
 TEST(Gradient, TokensThatAreSentOnce) {
-  expect_sample(sent_once_cases(world().size()), stride_of(3, 11, 31, 5));
+  expect_spread(sent_once_cases(world().size()), one_in(3, 11, 31, 5));
 }
 
 /// Loads are counted once, whatever is recomputed or pipelined, and biases follow them. On 8 ranks
@@ -233,15 +215,10 @@ std::vector<GradientCase> typed_cases(int world) {
 /// TESSERA_ROWS rows of the matrix in which most pairs of axes, schedules, policies and types meet:
 /// for devices, which are slower than the host when they are simulated.
 TEST(Spread, DISABLED_PairsOfProperties) {
-  const std::string count = environment("TESSERA_ROWS");
-  const Spread spread =
-      spread_of(typed_cases(world().size()), count.empty() ? 20 : std::stoul(count));
+  const Spread spread = spread_of(typed_cases(world().size()), rows_from_environment(20));
   std::map<std::string, double> worst;
   for (const GradientCase& row : spread.rows) {
-    const GradientError error = compare_gradients(world(), row);
-    EXPECT_LE(error.worst, row.tolerance()) << row.name() << ": " << error.parameter;
-    EXPECT_LE(error.loss, row.tolerance()) << row.name();
-    worst[row.dtype] = std::max(worst[row.dtype], error.worst);
+    worst[row.dtype] = std::max(worst[row.dtype], expect_equal(row).worst);
   }
   if (world().rank() != 0) return;
   std::printf("spread: %zu rows on %d ranks, %zu of %zu pairs;", spread.rows.size(), world().size(),
@@ -250,8 +227,8 @@ TEST(Spread, DISABLED_PairsOfProperties) {
   std::printf("\n");
 }
 
-/// All of it, which takes hours: ctest -L matrix. One back end a call; with TESSERA_MATRIX_STRIDE=n
-/// every n-th row; with TESSERA_MATRIX_ROWS=TEXT the rows with it in their names; with
+/// All of it, which takes hours: ctest -L matrix. One back end a call; with TESSERA_ROWS=n
+/// a spread of n rows; with TESSERA_MATRIX_ROWS=TEXT the rows with it in their names; with
 /// TESSERA_MATRIX_LOSS=always the loss is fused where it can be.
 TEST(Matrix, DISABLED_EveryFactorisation) {
   const auto backend = environment("TESSERA_MATRIX_BACKEND") == "strict" ? comm::Backend::strict
@@ -269,10 +246,9 @@ TEST(Matrix, DISABLED_EveryFactorisation) {
   std::erase_if(
       rows, [&](const GradientCase& row) { return row.name().find(named) == std::string::npos; });
   ASSERT_FALSE(rows.empty()) << "no row on " << world().size() << " ranks has " << named;
-  const std::size_t stride = stride_from("TESSERA_MATRIX_STRIDE", 1);
+  rows = spread_of(rows, rows_from_environment(rows.size())).rows;
   for (const char* dtype : {"float64", "float32"})
-    for (std::size_t i = 0; i < rows.size(); i += stride) {
-      GradientCase row = rows[i];
+    for (GradientCase row : rows) {
       // In float32 sums differ by more than what separates two bytes somewhere.
       if ((!row.recipe.empty() || !row.experts.empty()) && dtype != row.dtype) continue;
       row.dtype = dtype;
@@ -280,10 +256,8 @@ TEST(Matrix, DISABLED_EveryFactorisation) {
       // Recipes round the output layer of all these rows; a fused loss does not.
       if (loss == "always" && row.recipe.empty() && (row.loss_parallel || row.tp == 1))
         row.fused_loss = loss;
-      const GradientError error = compare_gradients(world(), row);
-      EXPECT_LE(error.worst, row.tolerance()) << row.name() << ": " << error.parameter;
-      EXPECT_LE(error.loss, row.tolerance()) << row.name();
-      worst[row.dtype == "float32"] = std::max(worst[row.dtype == "float32"], error.worst);
+      double& so_far = worst[row.dtype == "float32"];
+      so_far = std::max(so_far, expect_equal(row).worst);
       ++count;
     }
   if (world().rank() == 0)

@@ -45,18 +45,20 @@ GradientCase alone(const GradientCase& of) {
 }
 
 OneRank on_one_rank(const GradientCase& row, const config::JobConfig& job,
-                    const data::SampleSource& source) {
+                    const data::SampleSource& source, at::Device device) {
   const mesh::Layout layout = mesh::Layout::resolve({1, 1, 1, 1, 1}, 1);
   mesh::DeviceMesh mesh(layout, mesh::Rank(0));
-  const model::Model model = model_of(row, at::kCPU);
+  const model::Model model = model_of(row, device);
   const plan::JobPlan plan = planned(job, model, layout);
-  train::Trainer trainer(plan, model, mesh, source, at::kCPU);
+  train::Trainer trainer(plan, model, mesh, source, device);
   trainer.stages().initialize(7);
   OneRank result;
   trainer.compute();
   for (const auto* param : trainer.stages().params())
-    result.gradients[param->spec->fqn] = param->gradient.to(at::kDouble).clone();
-  result.loss = trainer.apply().loss;
+    result.gradients[param->spec->fqn] = param->gradient.to(at::kCPU, at::kDouble).clone();
+  const train::StepOutcome outcome = trainer.apply();
+  result.loss = outcome.loss;
+  result.norm = outcome.grad_norm;
   return result;
 }
 
@@ -66,7 +68,7 @@ OneRank compute_reference(comm::World& world, const GradientCase& row) {
   const std::vector<model::ParamSpec> params = model_of(row, at::kCPU).params;
   const std::vector<double> values = from_rank_0(world, [&] {
     const OneRank found = on_one_rank(row, job_of(row), UnevenSource());
-    std::vector<double> flat{found.loss};
+    std::vector<double> flat{found.loss, found.norm};
     for (const model::ParamSpec& spec : params) {
       const at::Tensor gradient = found.gradients.at(spec.fqn).contiguous();
       const double* data = gradient.const_data_ptr<double>();
@@ -76,8 +78,9 @@ OneRank compute_reference(comm::World& world, const GradientCase& row) {
   });
   OneRank reference;
   reference.loss = values[0];
+  reference.norm = values[1];
   const at::Tensor all = at::tensor(values);
-  std::int64_t begin = 1;
+  std::int64_t begin = 2;
   for (const model::ParamSpec& spec : params) {
     const at::Tensor shape = at::empty(spec.global_shape, at::kDouble);
     reference.gradients[spec.fqn] = all.narrow(0, begin, shape.numel()).view(shape.sizes());

@@ -14,13 +14,14 @@
 
 namespace tessera::test {
 
-/// Of a first step on one rank, without communication, in host memory.
+/// Of a first step on one rank, without communication.
 struct OneRank {
-  std::map<std::string, at::Tensor> gradients;  ///< whole, in float64, by parameter
+  std::map<std::string, at::Tensor> gradients;  ///< whole, in float64 on the host, by parameter
   double loss = 0;
+  double norm = 0;  ///< of all gradients
 };
 OneRank on_one_rank(const GradientCase& row, const config::JobConfig& job,
-                    const data::SampleSource& source);
+                    const data::SampleSource& source, at::Device device = at::kCPU);
 
 /// `of` on one rank: the same model, data and roundings.
 GradientCase alone(const GradientCase& of);

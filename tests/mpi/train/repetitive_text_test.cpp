@@ -5,7 +5,9 @@
 
 #include <map>
 
+#include "mpi/comm/mpi_main.hpp"
 #include "mpi/train/one_rank.hpp"
+#include "mpi/train/place.hpp"
 #include "mpi/train/tiny_model.hpp"
 #include "support/relative_distance.hpp"
 
@@ -28,21 +30,23 @@ class RepetitiveSource final : public data::SampleSource {
 };
 
 /// By parameter, of one microbatch of 4096 tokens on one rank.
-std::map<std::string, at::Tensor> gradients_in(const std::string& dtype, const GradientCase& of) {
+std::map<std::string, at::Tensor> gradients_in(const std::string& dtype, const GradientCase& of,
+                                               at::Device device) {
   GradientCase row = of;
   row.dtype = dtype;
   config::JobConfig job = job_of(row);
   job.training.global_batch_size = job.training.local_batch_size = 256;
-  return on_one_rank(row, job, RepetitiveSource()).gradients;
+  return on_one_rank(row, job, RepetitiveSource(), device).gradients;
 }
 
 TEST(RepetitiveText, GradientsInBfloat16AreThoseInFloat32) {
+  const at::Device device = Place(world()).device;
   GradientCase tied, qwen3, plain;
   tied.tied = true;
   qwen3.family = "qwen3";
   for (const GradientCase& row : {plain, tied, qwen3}) {
-    const auto expected = gradients_in("float32", row);
-    for (const auto& [name, gradient] : gradients_in("bfloat16", row)) {
+    const auto expected = gradients_in("float32", row, at::kCPU);
+    for (const auto& [name, gradient] : gradients_in("bfloat16", row, device)) {
       EXPECT_LE(relative_distance(gradient, expected.at(name)), 4e-2) << row.name() << ": " << name;
     }
   }

@@ -10,6 +10,7 @@
 
 #include "mpi/comm/mpi_main.hpp"
 #include "mpi/train/gradient_case.hpp"
+#include "mpi/train/spread.hpp"
 #include "mpi/train/tiny_model.hpp"
 #include "support/planned.hpp"
 #include "tessera/comm/hooks.hpp"
@@ -117,15 +118,10 @@ bool expect_predicted(
   return true;
 }
 
-/// Every `stride`th row; dense ones in each type by turns.
-int expect_sample(const std::vector<GradientCase>& rows, std::size_t stride) {
-  const char* types[] = {"float64", "bfloat16", "float32"};
+/// Of a spread of `count` rows, those that are predicted.
+int expect_spread(const std::vector<GradientCase>& rows, std::size_t count) {
   int predicted = 0;
-  for (std::size_t i = 0; i < rows.size(); i += stride) {
-    GradientCase row = rows[i];
-    row.dtype = row.family.empty() ? types[i / stride % 3] : types[i / stride % 2 * 2];
-    predicted += expect_predicted(row);
-  }
+  for (const GradientCase& row : spread_of(rows, count).rows) predicted += expect_predicted(row);
   return predicted;
 }
 
@@ -168,32 +164,18 @@ TEST(Traffic, WeightsInBytes) {
       row, [](config::JobConfig& job) { job.training.enable_cpu_offload = true; }));
 }
 
-/// `few` on 2 ranks; on more, rows take longer.
-std::size_t stride_of(std::size_t few) {
-  return world().size() >= 8 ? 37 : world().size() >= 4 ? 17 : few;
-}
-
 /// Once to each rank, where choices go round the experts or rows have a fixed number.
 TEST(Traffic, TokensThatAreSentOnce) {
-  int predicted = 0;
-  const std::vector<GradientCase> rows = sent_once_cases(world().size());
-  const std::size_t stride = stride_of(1);
-  for (std::size_t i = 0; i < rows.size(); i += stride) {
-    GradientCase row = rows[i];
-    row.dtype = i / 4 % 2 ? "float32" : "float64";  // capacities come in fours
-    if (row.capacity != 1) predicted += expect_predicted(row);
-  }
-  EXPECT_GE(predicted, 5);
+  std::vector<GradientCase> rows = sent_once_cases(world().size());
+  std::erase_if(rows, [](const GradientCase& row) { return row.capacity == 1; });
+  EXPECT_GE(expect_spread(in_types_by_turns(rows), 10), 5);
 }
 
 /// Rows have a fixed number, whatever is chosen.
 TEST(Traffic, ExpertsWithACapacity) {
-  int predicted = 0;
   std::vector<GradientCase> rows = capacity_cases(world().size());
   std::erase_if(rows, [](const GradientCase& row) { return row.capacity < 4; });
-  const std::size_t stride = stride_of(3);
-  for (std::size_t i = 0; i < rows.size(); i += stride) predicted += expect_predicted(rows[i]);
-  EXPECT_GE(predicted, 5);
+  EXPECT_GE(expect_spread(in_types_by_turns(rows), 10), 5);
 }
 
 /// Weights without gradients, masters in host memory, and sums in another type.
@@ -224,14 +206,7 @@ TEST(Traffic, OtherKeys) {
 
 TEST(Traffic, RowsOfTheGradientTest) {
   const int n = world().size();
-  int predicted = 0;
-  for (const auto make :
-       {gradient_cases, sub_layer_cases, schedule_cases, mixed_schedule_cases, policy_cases,
-        tensor_cases, recompute_cases, context_cases, mixture_cases}) {
-    const std::vector<GradientCase> rows = make(n);
-    predicted += expect_sample(
-        rows, stride_from("TESSERA_TRAFFIC_STRIDE", std::max<std::size_t>(1, rows.size() / 5)));
-  }
+  const int predicted = expect_spread(in_types_by_turns(all_cases(n)), rows_from_environment(50));
   if (n == 8) {
     EXPECT_GE(predicted, 40);
   }
