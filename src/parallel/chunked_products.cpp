@@ -107,9 +107,9 @@ Tensor part(const Tensor& tokens_by_rank, int rank, Range rows) {
 }
 
 /// The gradient of `weight` for outputs' gradients g [tp, T / tp, out] and inputs x [tp, T / tp,
-/// in], which are read when they are needed: this rank's tokens first, then the others', so that
-/// the first part does not wait for these. Left for later, as a leaf's may be, it has the same
-/// bits.
+/// in], which are read when they are needed: this rank's tokens first, so that they do not wait for
+/// the others', then those before and those after them. These are three sums at most, as in
+/// bfloat16 each is rounded. Left for later, as a leaf's may be, it has the same bits.
 class WeightGradient {
  public:
   WeightGradient(const Tensor& weight, const Tensor& g, const Tensor& x, const TokenChunks& how)
@@ -134,8 +134,13 @@ class WeightGradient {
 
  private:
   Tensor whole() {
-    for (std::int64_t rank = 0; rank < g_.size(0); ++rank)
-      if (rank != rank_) kernels::addmm_(sum_, g_[rank].t(), x_[rank]);
+    const std::int64_t ranks = g_.size(0);
+    for (const Range& others : {Range{0, rank_}, Range{rank_ + 1, ranks - rank_ - 1}}) {
+      const auto tokens = [&](const Tensor& of) {
+        return of.narrow(0, others.begin, others.size).flatten(0, 1);
+      };
+      if (others.size > 0) kernels::addmm_(sum_, tokens(g_).t(), tokens(x_));
+    }
     return sum_;
   }
 
