@@ -100,7 +100,8 @@ train() { # NUMBER FLAGS
   fi
   mapfile -t flags <<<"$words"
   # PMIx is what Open MPI speaks; set TESSERA_SRUN_MPI where `srun --mpi=list` offers another one for your MPI.
-  srun --export=ALL --mpi="${TESSERA_SRUN_MPI:-pmix}" "$tessera" train "$here/job.toml" "${flags[@]}" \
+  # srun does not take --cpus-per-task from the job.
+  srun --export=ALL --mpi="${TESSERA_SRUN_MPI:-pmix}" ${SLURM_CPUS_PER_TASK:+--cpus-per-task="$SLURM_CPUS_PER_TASK"} "$tessera" train "$here/job.toml" "${flags[@]}" \
     --job.dump_folder="$point" </dev/null >>"$point/output.log" 2>&1 || code=$?
   note end "$code"
   return "$code"

@@ -144,6 +144,18 @@ std::optional<std::string> one_core(Ranks ranks) {
   return std::nullopt;
 }
 
+/// Computing, NCCL, checkpoints and the watchdog have threads of their own.
+std::optional<std::string> single_cores(Ranks ranks) {
+  const auto has_one = [](const RankPlacement& r) { return r.place.cores.size() == 1; };
+  const auto found = std::ranges::find_if(ranks, has_one);
+  if (found == ranks.end() || one_core(ranks)) return std::nullopt;
+  return fmt::format(
+      "{} of {} ranks have one core for all their threads, first rank {} on {}: {}; give each rank "
+      "more (srun --cpus-per-task, mpirun --map-by slot:PE=N)",
+      std::ranges::count_if(ranks, has_one), ranks.size(), found - ranks.begin(), found->host,
+      cores_text(found->place));
+}
+
 }  // namespace
 
 Placement placement_of(const std::string& pci, const fs::path& sys) {
@@ -197,7 +209,7 @@ std::vector<std::string> placement_lines(Ranks ranks) {
 
 std::vector<std::string> placement_warnings(Ranks ranks) {
   std::vector<std::string> lines;
-  for (const auto& rule : {&far_cores, &one_core})
+  for (const auto& rule : {&far_cores, &one_core, &single_cores})
     if (auto line = rule(ranks)) lines.push_back(std::move(*line));
   return lines;
 }

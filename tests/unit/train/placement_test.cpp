@@ -69,7 +69,7 @@ std::vector<RankPlacement> four_ranks() {
   std::vector<RankPlacement> ranks;
   for (const char* host : {"node1", "node2"}) {
     ranks.push_back({host, placed("0000:17:00.0", 0, {0, 1, 2, 3, 16, 18, 19}, {0})});
-    ranks.push_back({host, placed("0000:9a:00.0", 1, {8}, {1})});
+    ranks.push_back({host, placed("0000:9a:00.0", 1, {8, 9}, {1})});
   }
   return ranks;
 }
@@ -78,8 +78,7 @@ TEST(PlacementLines, TellNodesOfOneKindTogether) {
   const std::string text =
       "local rank 0 GPU 0000:17:00.0 (NUMA 0), cores 0-3,16,18-19 (NUMA 0); local rank 1 GPU "
       "0000:9a:00.0 (NUMA 1), "
-      "core 8 "
-      "(NUMA 1); network mlx5_0 (NUMA 0), mlx5_1 (NUMA 1)";
+      "cores 8-9 (NUMA 1); network mlx5_0 (NUMA 0), mlx5_1 (NUMA 1)";
   auto ranks = four_ranks();
   EXPECT_THAT(placement_lines(ranks), ElementsAre("placement on node1 and 1 more node: " + text));
   ranks[3].place.cores = {9};
@@ -114,10 +113,20 @@ TEST(PlacementWarnings, NameCoresFarFromTheirGpu) {
 
 TEST(PlacementWarnings, NameRanksThatShareOneCore) {
   auto ranks = four_ranks();
+  ranks[3].place.cores = {8};
   ranks[2].place = ranks[3].place;
   EXPECT_THAT(placement_warnings(ranks),
               ElementsAre(HasSubstr(
                   "all 2 ranks on node2 are bound to core 8; give each rank cores of its own")));
+}
+
+TEST(PlacementWarnings, NameRanksWithOneCoreForAllTheirThreads) {
+  auto ranks = four_ranks();
+  ranks[1].place.cores = {8};
+  ranks[3].place.cores = {9};
+  EXPECT_THAT(placement_warnings(ranks),
+              ElementsAre(HasSubstr("2 of 4 ranks have one core for all their threads, first rank "
+                                    "1 on node1: core 8 (NUMA 1); give each rank more")));
 }
 
 TEST(PlacementText, Travels) {
