@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
 # What happens to a run on a GPU: saved, resumed, sent back, killed, too large. Each case is right or says what is wrong.
-#   life.sh TESSERA train RANKS [FLAG...] | resume | async | rewind | killed | memory
+#   life.sh TESSERA train RANKS [FLAG...] | resume | async | rewind | killed | memory | deterministic
 # Inside first_hour.sh, whose function `ranks` starts the ranks.
 set -uo pipefail
 case=$2
@@ -22,6 +22,7 @@ J
 # start RANKS FOLDER [FLAG...]: prints the exit code; the log is FOLDER.log
 start() { ranks "$1" gpu "$tessera" train "$work/job.toml" --job.dump_folder "$work/$2" "${@:3}" >>"$work/$2.log" 2>&1; echo $?; }
 losses() { sed -n 's/.*"loss": *\([0-9.]*\),.*/\1/p' "$work/$1/metrics.jsonl" | tr '\n' ' '; }
+figures() { grep -o '"loss": *[0-9.e+-]*\|"grad_norm": *[0-9.e+-]*' "$work/$1/metrics.jsonl" | tr '\n' ' '; }
 # The largest relative difference of two runs' losses, and how many there are of each.
 apart() {
   paste <(losses "$1" | tr ' ' '\n') <(losses "$2" | tr ' ' '\n') |
@@ -67,6 +68,15 @@ case $case in
     check "ends with code 3" "$(PYTORCH_CUDA_ALLOC_CONF=per_process_memory_fraction:$share start 1 run --training.steps 2)" 3
     check "and in words" "$(grep -ciE 'out of memory|needs at least' "$work/run.log" | sed 's/^[1-9].*/yes/')" yes
     echo "@ time: $((SECONDS - began)) s"
+    ;;
+  deterministic)
+    for model in llama mixture; do
+      [ $model = llama ] || sed -i 's/"llama"/"qwen3_moe", "moe_intermediate_size": 64, "num_experts": 8, "num_experts_per_tok": 2, "norm_topk_prob": true/' "$work/config.json"
+      for time in first second; do
+        check "$model, the $time time" "$(start 1 $model.$time --training.steps 3 --training.mixed_precision_param bfloat16 --debug.deterministic)" 0
+      done
+      check "$model: equal losses and norms" "$(figures $model.first)" "$(figures $model.second)"
+    done
     ;;
   *) echo "no such case: $case" >&2; exit 2 ;;
 esac

@@ -21,7 +21,7 @@ sanitized() {
 
 # compute-sanitizer looks at the kernels that are Tessera's own. The simulated GPU has checkers of its own.
 part_a() {
-  local tool own='Joined*:Copy*:AddRuns.*:SumOfChoices.*:Swiglu.*:ClampedGate.*:RmsNorm.*:SummedRmsNorm.*:Rope*:AdamWSweep.*:CrossEntropy.*:DeviceScaledBytes.*:Elementwise.*:ExactSum.*'
+  local tool own='Joined*:Copy*:AddRuns.*:SumOfChoices.*:Swiglu.*:ClampedGate.*:RmsNorm.*:SummedRmsNorm.*:Rope*:AdamWSweep.*:Embedding.*:CrossEntropy.*:DeviceScaledBytes.*:Elementwise.*:ExactSum.*'
   measure kernels.twins 180 alone gpu "$(program kernels_test)" $(quick 'Swiglu.*')
   measure kernels.layers 180 alone gpu "$(program parallel_test)" $(quick 'LinearCrossEntropy.ScalesByTheIncomingGradient')
   for tool in memcheck racecheck initcheck; do
@@ -67,7 +67,7 @@ part_c() {
 
 part_d() {
   local what
-  for what in resume async rewind killed memory; do measure life.$what 120 life $what; done
+  for what in resume async rewind killed memory deterministic; do measure life.$what 120 life $what; done
 }
 
 part_e() {
