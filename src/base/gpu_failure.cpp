@@ -3,6 +3,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <array>
 #include <atomic>
 #include <cstddef>
@@ -14,9 +15,11 @@ constexpr std::size_t kLaunches = 8;
 std::array<std::atomic<const char*>, kLaunches> launches;
 std::atomic<std::size_t> launched{0};
 
-/// cudaErrorECCUncorrectable; cudaErrorIllegalAddress to cudaErrorLaunchFailure; cudaErrorUnknown,
-/// as of a GPU that has left the bus.
-constexpr int kEcc = 214, kFirst = 700, kLast = 719, kUnknown = 999;
+/// cudaErrorECCUncorrectable, cudaErrorNvlinkUncorrectable, cudaErrorContained,
+/// cudaErrorTensorMemoryLeak, and cudaErrorUnknown, as of a GPU that has left the bus.
+constexpr std::array kSingle{214, 220, 226, 721, 999};
+/// cudaErrorIllegalAddress to cudaErrorLaunchFailure.
+constexpr int kFirst = 700, kLast = 719;
 
 }  // namespace
 
@@ -35,7 +38,7 @@ std::string last_launches() {
 }
 
 bool is_gpu_failure(int code) noexcept {
-  return code == kEcc || (code >= kFirst && code <= kLast) || code == kUnknown;
+  return std::ranges::find(kSingle, code) != kSingle.end() || (code >= kFirst && code <= kLast);
 }
 
 std::string gpu_failure(std::string_view error, std::string_view seen_by) {
@@ -59,7 +62,8 @@ std::string gpu_failure(const std::exception& error) {
   for (const std::string_view words :
        {"illegal memory access", "unspecified launch failure", "ECC error", "assert",
         "misaligned address", "launch timed out", "unknown error", "illegal instruction",
-        "invalid program counter", "hardware stack error"})
+        "invalid program counter", "hardware stack error", "NVLink error", "peer GPU memory",
+        "address space", "tensor memory"})
     if (said.find(words) != said.npos) return gpu_failure(said, "LibTorch");
   return {};
 }

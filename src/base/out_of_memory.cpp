@@ -54,7 +54,7 @@ std::string out_of_memory(const std::exception& error) {
   if (dynamic_cast<const std::bad_alloc*>(&error)) return "out of memory";
   const std::string_view text = error.what();
   for (const std::string_view words :
-       {"out of memory", "can't allocate memory", "not enough memory"}) {
+       {"out of memory", "can't allocate memory", "not enough memory", "_STATUS_ALLOC_FAILED"}) {
     const std::size_t at = text.find(words);
     if (at == std::string_view::npos) continue;
     // Its sentence and the rest of the line: before them LibTorch has a place in its source, after

@@ -3,6 +3,9 @@
 
 #include <fmt/format.h>
 
+#include <cstdlib>
+#include <string_view>
+
 #include "compute_stream.hpp"
 #include "device_memory.hpp"
 #include "nccl_versions.hpp"
@@ -67,6 +70,8 @@ DeviceFacts device_facts(int local_rank, bool share) {
   facts.nccl_built = nccl.built;
   facts.nccl_loaded = nccl.loaded;
   facts.nccl_libraries = nccl.libraries;
+  const char* shares = std::getenv("NCCL_MULTI_RANK_GPU_ENABLE");
+  facts.nccl_shares_gpus = shares && shares == std::string_view("1");
   cudaDriverGetVersion(&facts.driver);
   const cudaError_t code = cudaGetDeviceCount(&facts.visible);
   if (code != cudaSuccess) {

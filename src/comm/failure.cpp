@@ -5,7 +5,9 @@
 
 #include <atomic>
 #include <cstdlib>
+#include <iostream>
 #include <thread>
+#include <utility>
 
 #include "dropped_transfers.hpp"
 #include "peers.hpp"
@@ -29,9 +31,10 @@ std::string failure_on_node() {
   return {};
 }
 
-void end_at_the_latest(std::chrono::seconds patience, int code) {
-  std::thread([patience, code] {
+void end_at_the_latest(std::chrono::seconds patience, int code, std::string why) {
+  std::thread([patience, code, why = std::move(why)] {
     std::this_thread::sleep_for(patience);
+    if (!why.empty()) std::cerr << "tessera: " + why + "\n";
     int over = 0;
     MPI_Finalized(&over);
     if (!over) MPI_Abort(MPI_COMM_WORLD, code);

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "nccl_communicator.hpp"
 
+#include <exception>
 #include <optional>
 #include <tuple>
 
@@ -12,6 +13,7 @@
 #include "nccl_handle.hpp"
 #include "nccl_requests.hpp"
 #include "nccl_types.hpp"
+#include "tessera/base/keep.hpp"
 #include "tessera/base/log.hpp"
 #include "tessera/comm/failure.hpp"
 
@@ -31,9 +33,11 @@ class NcclCommunicator final : public Communicator {
         rendezvous_(host_->place()),
         pending_(nccl_) {}
   ~NcclCommunicator() override {
+    // Peers would notice an abort before this rank has said why it fails.
+    const bool stays = std::uncaught_exceptions() > 0 && !has_stopped_waiting();
     if (nccl_->flushes()) cudaStreamSynchronize(stream_);
     try {
-      nccl_->finish();
+      stays ? void(keep_for_ever(nccl_)) : nccl_->finish();
     } catch (const Error& error) {
       log::warning("{}", error.what());
     }
@@ -273,10 +277,6 @@ class NcclCommunicator final : public Communicator {
 };
 
 }  // namespace
-
-bool abort_device_communicators(const std::string& why, std::chrono::milliseconds deadline) {
-  return NcclHandle::abort_all(why, deadline);
-}
 
 std::unique_ptr<Communicator> make_nccl_communicator(std::unique_ptr<MpiCommunicator> host,
                                                      int ranks_per_id) {

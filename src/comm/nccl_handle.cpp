@@ -16,6 +16,7 @@
 #include "tessera/base/error.hpp"
 #include "tessera/base/gpu_failure.hpp"
 #include "tessera/base/log.hpp"
+#include "tessera/base/out_of_memory.hpp"
 #include "tessera/comm/failure.hpp"
 
 namespace tessera::comm {
@@ -156,6 +157,13 @@ void NcclHandle::check(ncclResult_t result, const char* call) {
   set_failure(why);  // no abort yet: peers would notice it before this rank has said why
   if (const cudaError_t device = cudaPeekAtLastError(); is_gpu_failure(device))
     check_cuda(device, call);
+  // Its buffers come at the first use of a communicator, when tensors have nearly all memory.
+  require(result != ncclUnhandledCudaError || why.find("out of memory") == why.npos,
+          ExitCode::environment,
+          "out of memory on this GPU: NCCL has too little for its buffers ({}; rank {} of {} on "
+          "axis {}); {}",
+          call, place_.rank, place_.size, place_.axis,
+          memory_advice("use a smaller batch, more ranks or recompute"));
   throw Error(ExitCode::communication, why);
 }
 
@@ -191,6 +199,10 @@ bool NcclHandle::abort_all(const std::string& why, std::chrono::milliseconds dea
     over.set_value();
   }).detach();
   return done.wait_for(deadline) == std::future_status::ready;
+}
+
+bool abort_device_communicators(const std::string& why, std::chrono::milliseconds deadline) {
+  return NcclHandle::abort_all(why, deadline);
 }
 
 std::vector<ncclUniqueId> shared_ids(MpiCommunicator& host, int ranks_per_id) {

@@ -72,19 +72,37 @@ std::string different_gpus(Ranks ranks) {
       named(ranks, 0), ranks[0].facts.name, named(ranks, other), ranks[other].facts.name);
 }
 
-std::string shared_gpus(Ranks ranks) {
+/// "ranks 0 and 1 on node1 have the same GPU (...)" of the first two that do.
+std::string same_gpu(Ranks ranks) {
   std::map<std::pair<std::string, std::string>, std::size_t> owners;
   for (std::size_t rank = 0; rank < ranks.size(); ++rank) {
     const auto [owner, is_new] =
         owners.try_emplace({ranks[rank].host, ranks[rank].facts.uuid}, rank);
-    if (is_new) continue;
-    return fmt::format(
-        "ranks {} and {} on {} have the same GPU ({}); give each rank its own (srun "
-        "--gpus-per-node with as many "
-        "tasks), or let ranks share GPUs with job.share_device = true",
-        owner->second, rank, ranks[rank].host, ranks[rank].facts.uuid);
+    if (!is_new)
+      return fmt::format("ranks {} and {} on {} have the same GPU ({})", owner->second, rank,
+                         ranks[rank].host, ranks[rank].facts.uuid);
   }
   return {};
+}
+
+std::string shared_gpus(Ranks ranks) {
+  const std::string who = same_gpu(ranks);
+  if (who.empty()) return {};
+  return who +
+         "; give each rank its own (srun --gpus-per-node with as many tasks), or let ranks share "
+         "GPUs with job.share_device = true";
+}
+
+/// NCCL refuses ranks that share a GPU with "Duplicate GPU detected", unless it is told.
+std::string nccl_on_shared_gpus(Ranks ranks) {
+  constexpr int since = 23000;
+  const std::string who = same_gpu(ranks);
+  const comm::DeviceFacts& facts = ranks[0].facts;
+  if (who.empty() || (facts.nccl_shares_gpus && facts.nccl_loaded >= since)) return {};
+  return fmt::format(
+      "{}, which NCCL allows from {} on and with NCCL_MULTI_RANK_GPU_ENABLE=1 (this one is {}); "
+      "set both, or comm.backend = \"mpi\"",
+      who, since, facts.nccl_loaded);
 }
 
 /// "13.0" of 13000.
@@ -127,9 +145,9 @@ std::string two_nccls(Ranks ranks) {
 
 std::string text_of(const RankDevice& device) {
   const comm::DeviceFacts& f = device.facts;
-  return json_text(
-      nlohmann::json::array({device.host, f.build, f.visible, f.index, f.name, f.uuid, f.trouble,
-                             f.pci, f.driver, f.nccl_built, f.nccl_loaded, f.nccl_libraries}));
+  return json_text(nlohmann::json::array({device.host, f.build, f.visible, f.index, f.name, f.uuid,
+                                          f.trouble, f.pci, f.driver, f.nccl_built, f.nccl_loaded,
+                                          f.nccl_libraries, f.nccl_shares_gpus}));
 }
 
 RankDevice rank_device_of(const std::string& text) {
@@ -141,6 +159,7 @@ RankDevice rank_device_of(const std::string& text) {
   take(device.host), take(f.build), take(f.visible), take(f.index), take(f.name), take(f.uuid),
       take(f.trouble);
   take(f.pci), take(f.driver), take(f.nccl_built), take(f.nccl_loaded), take(f.nccl_libraries);
+  take(f.nccl_shares_gpus);
   return device;
 }
 
@@ -170,7 +189,8 @@ std::string device_problem(Ranks ranks, plan::DeviceChoice wanted, bool share, b
   for (const auto& rule : {&without_gpu, &different_gpus})
     if (std::string problem = rule(ranks); !problem.empty()) return problem;
   if (std::string problem = with_nccl ? two_nccls(ranks) : ""; !problem.empty()) return problem;
-  return share ? std::string() : shared_gpus(ranks);
+  if (!share) return shared_gpus(ranks);
+  return with_nccl ? nccl_on_shared_gpus(ranks) : std::string();
 }
 
 }  // namespace tessera::train

@@ -48,7 +48,7 @@ class Evaluation {
     }
     const ValidationResult result =
         Validator(plan_.data, model_, mesh_, *stages_, *samples_.validation).run(0);
-    watchdog_.reset();  // communicators end one by one on each rank: no failure
+    end_watch(watchdog_, world_, plan_);
     return result;
   }
 

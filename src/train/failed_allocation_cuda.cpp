@@ -6,6 +6,7 @@
 #include <cuda_runtime_api.h>
 
 #include <atomic>
+#include <memory>
 #include <mutex>
 
 #include "tessera/comm/world.hpp"
@@ -21,7 +22,7 @@ std::int64_t now_ns() { return std::chrono::steady_clock::now().time_since_epoch
 struct Followed {
   std::int64_t total = 0;
   std::atomic<std::int64_t> allocated{0}, reserved{0};
-  std::atomic<std::int64_t> giving_back_since{0};  ///< 0: it does not
+  std::atomic<std::int64_t> asking_since{0};  ///< the GPU for memory; 0: it does not
   std::mutex mutex;
   std::optional<FailedAllocation> failed;  ///< guarded by the mutex
 
@@ -38,22 +39,25 @@ Followed& followed() {
 void note(const TraceEntry& entry) {
   Followed& f = followed();
   const auto bytes = static_cast<std::int64_t>(entry.size_);
-  if (entry.action_ != TraceEntry::SEGMENT_FREE) f.giving_back_since = 0;
   switch (entry.action_) {
     case TraceEntry::ALLOC:
+      f.asking_since = 0;
       f.allocated += bytes;
       break;
     case TraceEntry::FREE_COMPLETED:
       f.allocated -= bytes;
       break;
     case TraceEntry::SEGMENT_ALLOC:
+    case TraceEntry::SEGMENT_MAP:
+      f.asking_since = 0;
       f.reserved += bytes;
       break;
     case TraceEntry::SEGMENT_FREE:
+    case TraceEntry::SEGMENT_UNMAP:
       f.reserved -= bytes;
-      f.giving_back_since = now_ns();
       break;
     case TraceEntry::OOM: {
+      f.asking_since = 0;
       const std::lock_guard lock(f.mutex);
       f.failed = f.now();
       f.failed->wanted = bytes;
@@ -65,6 +69,16 @@ void note(const TraceEntry& entry) {
   }
 }
 
+/// Called before the allocator asks the GPU for memory, and gives unused memory back if there is
+/// none. With expandable segments it waits for the GPU before any event says so.
+class Asking final : public c10::FreeMemoryCallback {
+ public:
+  bool Execute() override {
+    followed().asking_since = now_ns();
+    return false;
+  }
+};
+
 }  // namespace
 
 void follow_device_memory() {
@@ -75,6 +89,8 @@ void follow_device_memory() {
   f.total = static_cast<std::int64_t>(total);
   at::globalContext().lazyInitDevice(c10::kCUDA);
   c10::cuda::CUDACachingAllocator::attachAllocatorTraceTracker(&note);
+  c10::FreeCudaMemoryCallbacksRegistry()->Register(
+      "tessera", [] { return std::unique_ptr<c10::FreeMemoryCallback>(new Asking); });
 }
 
 std::optional<FailedAllocation> failed_allocation() {
@@ -83,7 +99,7 @@ std::optional<FailedAllocation> failed_allocation() {
 }
 
 std::optional<FailedAllocation> held_allocation(std::chrono::seconds for_so_long) {
-  const std::int64_t since = followed().giving_back_since;
+  const std::int64_t since = followed().asking_since;
   if (since == 0 || now_ns() - since < std::chrono::nanoseconds(for_so_long).count())
     return std::nullopt;
   return followed().now();

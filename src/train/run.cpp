@@ -180,7 +180,7 @@ ExitCode train(RunContext& run, Trainer& trainer, const planner::RunAdvice& advi
     const ExitCode code = run.plan.save.seed_only ? loop->save_seed() : loop->run();
     loop.reset();
     reporter.tell_memory();
-    run.watchdog.reset();
+    end_watch(run.watchdog, run.world, run.plan);
     reporter.finish(code == ExitCode::done && !run.plan.save.seed_only, advice);
     return code;
   });

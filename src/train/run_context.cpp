@@ -7,6 +7,7 @@
 #include "memory_report.hpp"
 #include "take_folder.hpp"
 #include "tessera/base/error.hpp"
+#include "tessera/comm/failure.hpp"
 #include "tessera/parallel/tensor_buffer.hpp"
 #include "tessera/train/arithmetic.hpp"
 #include "tessera/train/device.hpp"
@@ -33,6 +34,16 @@ OwnDevice watched_device(std::optional<comm::Watchdog>& watchdog, comm::World& w
           "quantize.linear.float8 out of model.converters",
           device_name(own.device));
   return own;
+}
+
+void end_watch(std::optional<comm::Watchdog>& watchdog, const comm::World& world,
+               const plan::JobPlan& plan) {
+  watchdog.reset();
+  const std::chrono::seconds patience(plan.comm.save_timeout_seconds);  // rank 0 may write
+  comm::end_at_the_latest(
+      patience, static_cast<int>(ExitCode::communication),
+      fmt::format("rank {} on {}: the job is done, and has not ended for {} s; look at the network",
+                  world.rank(), world.host(), patience.count()));
 }
 
 RunContext::RunContext(comm::World& ranks, const plan::JobPlan& with)

@@ -28,6 +28,11 @@ OwnDevice watched_device(std::optional<comm::Watchdog>& watchdog, comm::World& w
                          const plan::JobPlan& plan,
                          std::function<std::optional<Error>()> look = {});
 
+/// Where a job succeeds: communicators end one by one on each rank, which the watchdog would take
+/// for failures. Ends the job if it does not end in time.
+void end_watch(std::optional<comm::Watchdog>& watchdog, const comm::World& world,
+               const plan::JobPlan& plan);
+
 /// Made in the order of its members, collectively. What does not fit is said before communicators
 /// or weights take any memory.
 struct RunContext {

@@ -43,7 +43,7 @@ class StepBench {
     trainer_.emplace(plan_, model_, mesh_, source_, device_);
     trainer_->stages().initialize(plan_.run.seed);
     const BenchedStep found = measured(*trainer_, steps);
-    watchdog_.reset();  // communicators end one by one on each rank: no failure
+    end_watch(watchdog_, world_, plan_);
     return found;
   } catch (const std::exception& error) {
     throw_if_out_of_memory(error, trainer_ ? &*trainer_ : nullptr);

@@ -8,6 +8,8 @@
 
 #include <atomic>
 #include <map>
+#include <memory>
+#include <mutex>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -15,6 +17,8 @@
 
 #include "tessera/base/error.hpp"
 #include "tessera/comm/device.hpp"
+#include "tessera/comm/failure.hpp"
+#include "tessera/comm/hooks.hpp"
 
 namespace tessera::train {
 namespace {
@@ -114,10 +118,49 @@ c10::cuda::CUDAStream capture_stream(c10::DeviceIndex device) {
   return streams.emplace(device, made).first->second;
 }
 
+/// What is launched. It goes before communicators are aborted: NCCL's abort waits for the end of
+/// all graphs with calls of theirs.
+class Executable final : public comm::Hook {
+ public:
+  ~Executable() override { destroy(); }
+  cudaError_t take(cudaGraph_t graph) {
+    const std::lock_guard lock(mutex_);
+    // Communication keeps the priority of its streams.
+    return cudaGraphInstantiate(&graph_, graph, cudaGraphInstantiateFlagUseNodePriority);
+  }
+  void launch(cudaStream_t stream) {
+    const std::lock_guard lock(mutex_);
+    require(!aborted_, ExitCode::communication, "a graph has calls of aborted communicators");
+    TESSERA_EXPECT(graph_ != nullptr, "nothing was captured");
+    check_graph(cudaGraphLaunch(graph_, stream), "cudaGraphLaunch");
+  }
+  void destroy() {
+    const std::lock_guard lock(mutex_);
+    destroy_locked();
+  }
+  /// A launch may hold its thread: the abort, which has a deadline, comes first then.
+  void before_abort(std::string_view) noexcept override {
+    aborted_ = true;
+    if (const std::unique_lock lock(mutex_, std::try_to_lock); lock) destroy_locked();
+  }
+
+ private:
+  void destroy_locked() {
+    if (graph_ != nullptr) cudaGraphExecDestroy(std::exchange(graph_, nullptr));
+  }
+
+  std::mutex mutex_;  ///< the watchdog may abort
+  cudaGraphExec_t graph_ = nullptr;
+  std::atomic<bool> aborted_ = false;
+};
+
 class CudaStepGraph final : public StepGraph {
  public:
-  explicit CudaStepGraph(at::Device device) : device_(device) {}
-  ~CudaStepGraph() override { forget(); }
+  explicit CudaStepGraph(at::Device device) : device_(device) { comm::add_hook(executable_); }
+  ~CudaStepGraph() override {
+    comm::remove_hook(executable_);
+    forget();
+  }
 
   std::string capture(const std::function<void()>& work) override {
     forget();
@@ -125,19 +168,14 @@ class CudaStepGraph final : public StepGraph {
     pool_.emplace(device_.index());
     cudaGraph_t graph = nullptr;
     if (std::string why = record(work, graph); !why.empty()) return why;
-    // Communication keeps the priority of its streams.
-    const cudaError_t code =
-        cudaGraphInstantiate(&executable_, graph, cudaGraphInstantiateFlagUseNodePriority);
+    const cudaError_t code = executable_->take(graph);
     cudaGraphDestroy(graph);
     forget_last_error();
     return problem(code, "cudaGraphInstantiate");
   }
 
   void launch() override {
-    TESSERA_EXPECT(executable_ != nullptr, "nothing was captured");
-    check_graph(
-        cudaGraphLaunch(executable_, c10::cuda::getCurrentCUDAStream(device_.index()).stream()),
-        "cudaGraphLaunch");
+    executable_->launch(c10::cuda::getCurrentCUDAStream(device_.index()).stream());
     comm::note_graph_launch();
   }
 
@@ -161,8 +199,9 @@ class CudaStepGraph final : public StepGraph {
   }
 
   void forget() {
-    if (executable_ != nullptr) cudaGraphExecDestroy(std::exchange(executable_, nullptr));
+    executable_->destroy();
     pool_.reset();
+    if (comm::has_stopped_waiting()) return;  // the GPU may never come to its end
     // What eager steps have left in the cache is as large as the pool that a capture needs, and the
     // pool as large as what they need.
     allocator::emptyCache();
@@ -170,7 +209,7 @@ class CudaStepGraph final : public StepGraph {
 
   at::Device device_;
   std::optional<PrivatePool> pool_;
-  cudaGraphExec_t executable_ = nullptr;
+  std::shared_ptr<Executable> executable_ = std::make_shared<Executable>();
 };
 
 }  // namespace

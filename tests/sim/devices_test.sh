@@ -42,7 +42,8 @@ refused second_nccl "rank 1 on $(hostname) has more than one NCCL in its process
 other=
 devices=1
 refused shared_gpu "ranks 0 and 1 on $(hostname) have the same GPU (7a5ee507"
-check "ranks that may share their GPU" "$(NCCL_MULTI_RANK_GPU_ENABLE=1 start shared --job.share_device true)" 0
+refused shared_by_nccl "have the same GPU (7a5ee507" --job.share_device true
+check "ranks that may share their GPU" "$(NCCL_MULTI_RANK_GPU_ENABLE=1 TESSERA_SIM_NCCL_VERSION=23000 start shared --job.share_device true)" 0
 check "where GPU and cores are" "$(grep -c "placement on $(hostname): local rank 0 GPU 0000:01:00.0, core.*; local rank 1 GPU 0000:01:00.0" "$work/shared.log")" 1
 devices=0
 refused no_gpu "no rank has a GPU (rank 0 on $(hostname): no CUDA-capable device is detected); look at \`nvidia-smi\` there, or train on the host with job.device = \"cpu\""

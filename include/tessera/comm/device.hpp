@@ -61,6 +61,8 @@ struct DeviceFacts {
   int nccl_built = 0;   ///< NCCL of the header, 22809 for 2.28.9; 0 in a build without NCCL
   int nccl_loaded = 0;  ///< NCCL of the library in this process
   std::vector<std::string> nccl_libraries;  ///< paths of all NCCL libraries in this process
+  /// whether its environment lets NCCL serve several ranks of one GPU
+  bool nccl_shares_gpus = false;
 };
 
 /// "2.28.9, built with 2.28.9": NCCL in this process and of its header; empty in a build without

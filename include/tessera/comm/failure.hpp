@@ -33,7 +33,7 @@ bool has_dropped_transfers() noexcept;
 bool abort_device_communicators(const std::string& why, std::chrono::milliseconds deadline);
 
 /// Ends the job with `code` if this process still lives in `patience`: nothing that is torn down
-/// after a failure may hold it longer.
-void end_at_the_latest(std::chrono::seconds patience, int code);
+/// may hold it longer. Writes `why` to the standard error before, unless it is empty.
+void end_at_the_latest(std::chrono::seconds patience, int code, std::string why = {});
 
 }  // namespace tessera::comm

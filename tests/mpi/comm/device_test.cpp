@@ -154,6 +154,15 @@ TEST_F(Device, FailedCallsAreLoggedAsFailed) {
                   "tp [0-9]+/[0-9]+: all_reduce\\(sum, f32, 10 elements\\), call 1: failed"));
 }
 
+TEST_F(Device, BuffersOfNcclThatDoNotFitAreMissingMemory) {
+  if (!on_the_double()) GTEST_SKIP() << "only the double of NCCL can be told to";
+  setenv("TESSERA_SIM_NCCL_FAIL", "memory:1", 1);
+  EXPECT_THAT(
+      all_reduce(*comm_, 10),
+      HasSubstr("out of memory on this GPU: NCCL has too little for its buffers (all_reduce"));
+  unsetenv("TESSERA_SIM_NCCL_FAIL");
+}
+
 TEST_F(Device, UnevenExchangeWithItself) {
   std::vector<std::int64_t> in(static_cast<std::size_t>(n()), 1), out = in;
   ++in[static_cast<std::size_t>(me())];
@@ -162,9 +171,9 @@ TEST_F(Device, UnevenExchangeWithItself) {
                ContractViolation);
 }
 
-/// One rank fails while others have operations under way that wait for it. Its communicators end
-/// together, so that none of them waits for what another has on the device; and so do the others',
-/// once their watchdogs are told.
+/// One rank fails while others have operations under way that wait for it. Its communicators wait
+/// for nothing, and stay: once it has said why it fails, they end together, so that none of them
+/// waits for what another has on the device.
 TEST_F(Device, UnwindingEndsWithOperationsUnderWay) {
   const auto begin = std::chrono::steady_clock::now();
   Values x = values(DType::f32, 10), y = values(DType::f32, 10);
@@ -184,9 +193,10 @@ TEST_F(Device, UnwindingEndsWithOperationsUnderWay) {
         fail(ExitCode::environment, "out of memory");
       },
       Error);
+  EXPECT_TRUE(abort_device_communicators("out of memory", std::chrono::seconds(30)));
   EXPECT_LT(std::chrono::steady_clock::now() - begin, std::chrono::seconds(30));
   EXPECT_THAT(all_reduce(*comm_, 10),
-              HasSubstr("axis tp cannot be used after its first failure: another axis was left"));
+              HasSubstr("axis tp cannot be used after its first failure: out of memory"));
 }
 
 /// As above 256 ranks: several ranks make ids, and the members meet.
@@ -214,11 +224,10 @@ TEST_F(Device, AnAbortHasADeadline) {
   if (!dlsym(RTLD_DEFAULT, "_ZN7tessera3sim12forget_racesEv")) GTEST_SKIP() << "no simulated GPU";
   setenv("TESSERA_SIM_NCCL_FAIL", "ncclCommAbort:1", 1);
   const auto begin = std::chrono::steady_clock::now();
-  EXPECT_FALSE(abort_device_communicators("out of memory", milliseconds(500)));
+  EXPECT_FALSE(abort_device_communicators("no memory", milliseconds(500)));
   EXPECT_LT(std::chrono::steady_clock::now() - begin, std::chrono::seconds(30));
   unsetenv("TESSERA_SIM_NCCL_FAIL");
-  EXPECT_THAT(all_reduce(*comm_, 10),
-              HasSubstr("axis tp cannot be used after its first failure: out of memory"));
+  EXPECT_THAT(all_reduce(*comm_, 10), HasSubstr("used after its first failure: no memory"));
 }
 
 /// A read that waits for no request fails on the simulated GPU, and with it all that the GPU does
@@ -239,6 +248,7 @@ TEST_F(Device, EarlierWorkIsBlamedOnNoLaterCall) {
       fail(ExitCode::environment, "leave");
     };
     EXPECT_THROW(use(std::move(comm_)), Error);
+    abort_device_communicators("leave", std::chrono::seconds(30));
   }
   reinterpret_cast<void (*)()>(forget_races)();
 }

@@ -13,6 +13,7 @@
 #include "mpi/train/tiny_model.hpp"
 #include "passes.hpp"
 #include "support/planned.hpp"
+#include "tessera/comm/failure.hpp"
 #include "tessera/parallel/tensor_buffer.hpp"
 #include "tessera/train/trainer.hpp"
 
@@ -270,6 +271,22 @@ TEST_F(StepGraphs, AreSeenByTheWatchdog) {
     world().control().barrier();
   }
   EXPECT_TRUE(sum.cpu().eq(8).all().item<bool>());
+}
+
+/// NCCL's abort waits for graphs with calls of the communicator.
+TEST_F(StepGraphs, DoNotHoldUpAnAbort) {
+  if (world().size() != 2) GTEST_SKIP() << "2 ranks";
+  Place place(world());
+  mesh::DeviceMesh mesh(world(), mesh::Layout::resolve({1, 1, 2, 1, 1}, 2), place.backend);
+  const at::Tensor sum = at::ones({4}, place.device);
+  const auto graph = train::make_step_graph(place.device);
+  const std::string why = graph->capture(
+      [&] { mesh.along(mesh::Axis::dp_shard).all_reduce(parallel::buffer_of(sum)).wait(); });
+  EXPECT_EQ(why, "");
+  graph->launch();
+  EXPECT_TRUE(sum.cpu().eq(2).all().item<bool>());
+  EXPECT_TRUE(comm::abort_device_communicators("a test", std::chrono::seconds(30)));
+  EXPECT_THROW(graph->launch(), Error);
 }
 
 }  // namespace

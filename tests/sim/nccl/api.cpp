@@ -39,6 +39,8 @@ ncclResult_t call(const char* name, Body body) {
 
 ncclResult_t submit(Kind kind, Operation operation, ncclComm_t comm) {
   return note_in_group(call(name_of(kind), [&] {
+    if (is_injected("memory"))
+      throw Failure(ncclUnhandledCudaError, "Cuda failure 2 'out of memory'");
     operation.kind = kind;
     operation.communicator = find_ready(comm);
     return nccl::submit(std::move(operation));

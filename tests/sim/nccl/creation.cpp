@@ -121,6 +121,11 @@ void expect_no_graphs(const Communicator& c) {
                   fmt::format("{} is ended before the graphs with its operations", c.place()));
 }
 
+/// As commDestroySync() does in NCCL 2.28, also for an abort.
+void wait_for_graphs(const Communicator& c) {
+  while (c.in_graphs.use_count() > 1) std::this_thread::sleep_for(std::chrono::milliseconds(1));
+}
+
 void finalize_now(Communicator& c) {
   expect_no_graphs(c);
   if (!c.await([&] { return c.idle(); })) c.throw_reason();
@@ -212,7 +217,8 @@ ncclResult_t abort(ncclComm_t handle) {
   }
   retire(handle, Life::aborted);
   return submit(Job{c, c.get(),
-                    [] {
+                    [c] {
+                      wait_for_graphs(*c);
                       cudaDeviceSynchronize();
                       return ncclSuccess;
                     },

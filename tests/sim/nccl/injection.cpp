@@ -6,6 +6,8 @@
 #include <mutex>
 #include <string>
 
+#include "sim/process_number.hpp"
+
 namespace tessera::sim::nccl {
 namespace {
 
@@ -20,8 +22,12 @@ struct Injection {
     const std::size_t colon = text.find(':');
     call = text.substr(0, colon);
     left = 0;
-    if (colon != std::string::npos)
-      std::from_chars(text.data() + colon + 1, text.data() + text.size(), left);
+    if (colon == std::string::npos) return;
+    const char* const end = text.data() + text.size();
+    const char* const rank = std::from_chars(text.data() + colon + 1, end, left).ptr;
+    std::uint64_t only = process_number();
+    if (rank != end) std::from_chars(rank + 1, end, only);
+    if (only != process_number()) left = 0;
   }
 };
 

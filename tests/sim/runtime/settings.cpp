@@ -8,6 +8,7 @@
 #include <string>
 #include <thread>
 
+#include "sim/process_number.hpp"
 #include "sim/sim.hpp"
 #include "stream.hpp"
 
@@ -51,14 +52,6 @@ Settings::Guard guard() {
   if (word == "process") return Settings::Guard::process;
   if (!word.empty() && word != "none") refuse("TESSERA_SIM_GUARD", value, "keys, process or none");
   return Settings::Guard::none;
-}
-
-/// The rank that mpirun or srun gave this process, so that ranks draw different delays, and the
-/// same ones in each run.
-std::uint64_t process_number() {
-  for (const char* name : {"OMPI_COMM_WORLD_RANK", "PMIX_RANK", "PMI_RANK", "SLURM_PROCID"})
-    if (const char* value = std::getenv(name)) return std::strtoull(value, nullptr, 10);
-  return 0;
 }
 
 Settings::Failure failure() {

@@ -2,6 +2,7 @@
 // An allocation that fails while the GPU waits for another rank: LibTorch's allocator gives unused
 // memory back, and CUDA waits for the whole GPU before it takes it.
 #include <ATen/ATen.h>
+#include <c10/cuda/CUDACachingAllocator.h>
 #include <gtest/gtest.h>
 
 #include <chrono>
@@ -63,6 +64,14 @@ TEST(HeldAllocation, IsSeenByAnotherThread) {
   allocates.join();
   EXPECT_FALSE(held_allocation(seconds(0)));
   EXPECT_EQ(failed_allocation()->wanted, kTooMuch);
+}
+
+/// As at the end of a graph, before a checkpoint is written for a minute.
+TEST(HeldAllocation, IsNoneWhereUnusedMemoryIsGivenBackUnasked) {
+  follow_device_memory();
+  at::empty({32 << 20}, device_bytes);
+  c10::cuda::CUDACachingAllocator::emptyCache();
+  EXPECT_FALSE(held_allocation(seconds(0)));
 }
 
 }  // namespace

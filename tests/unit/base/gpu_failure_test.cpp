@@ -28,7 +28,8 @@ TEST(GpuFailure, NamesTheLastLaunches) {
 }
 
 TEST(GpuFailure, IsToldFromMistakes) {
-  for (const int code : {214, 700, 710, 719, 999}) EXPECT_TRUE(is_gpu_failure(code)) << code;
+  for (const int code : {214, 220, 226, 700, 710, 719, 721, 999})
+    EXPECT_TRUE(is_gpu_failure(code)) << code;
   for (const int code : {0, 1, 2, 46, 400, 600, 720, 801})
     EXPECT_FALSE(is_gpu_failure(code)) << code;
 }
@@ -38,6 +39,12 @@ TEST(GpuFailure, IsFoundInLibTorchsWords) {
       "CUDA error: unspecified launch failure\nSearch for `cudaErrorLaunchFailure' in ...");
   EXPECT_THAT(gpu_failure(gone),
               HasSubstr("failed: unspecified launch failure (seen by LibTorch)"));
+  for (const char* words : {"uncorrectable NVLink error detected during the execution",
+                            "Invalid access of peer GPU memory over nvlink or a hardware error",
+                            "operation not supported on global/shared address space",
+                            "tensor memory not completely freed"})
+    EXPECT_THAT(gpu_failure(std::runtime_error(std::string("CUDA error: ") + words + "\nSearch")),
+                HasSubstr(words));
   EXPECT_EQ(gpu_failure(std::runtime_error("CUDA error: invalid argument\nSearch for ...")), "");
   EXPECT_EQ(gpu_failure(std::runtime_error("unknown error")), "");
 }

@@ -22,6 +22,10 @@ TEST(OutOfMemory, SaysHowMuchWasWanted) {
       "CUDA out of memory. Tried to allocate 20.00 GiB. GPU 0 has 1 GiB free\nstack");
   EXPECT_EQ(out_of_memory(device),
             "CUDA out of memory. Tried to allocate 20.00 GiB. GPU 0 has 1 GiB free");
+  const std::runtime_error library(
+      "CUDA error: CUBLAS_STATUS_ALLOC_FAILED when calling `cublasCreate(handle)`\nstack");
+  EXPECT_EQ(out_of_memory(library),
+            "CUDA error: CUBLAS_STATUS_ALLOC_FAILED when calling `cublasCreate(handle)`");
   EXPECT_EQ(out_of_memory(std::bad_alloc()), "out of memory");
   EXPECT_EQ(out_of_memory(std::runtime_error("anything else")), "");
 }

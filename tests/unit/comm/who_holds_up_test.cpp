@@ -78,6 +78,15 @@ TEST_F(WhoHoldsUp, IsTheEndOfAChain) {
               ElementsAre(HasSubstr("rank 3 (node node2) has not entered all_gather 4 of dp")));
 }
 
+/// Stages in the middle of a pipeline have more transfers in a step than those at its ends.
+TEST_F(WhoHoldsUp, IsNoRankWhoseGraphHasMoreCalls) {
+  on(0, "world", 1, "waiting", "graph of 8 calls");
+  on(1, "world", 1, "waiting", "graph of 16 calls");
+  on(2, "world", 1, "waiting", "graph of 16 calls");
+  EXPECT_THAT(who_holds_up(traces),
+              ElementsAre(HasSubstr("rank 3 (node node2) has not entered graph of 8 calls 1")));
+}
+
 TEST_F(WhoHoldsUp, IsNotARankOfAnotherGroupOfTheAxis) {
   on(2, "tp", 7, "waiting");
   on(3, "tp", 7, "waiting");

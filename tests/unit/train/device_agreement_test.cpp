@@ -99,7 +99,7 @@ TEST(DeviceAgreement, RefusesASharedGpuUnlessAsked) {
   auto ranks = four_ranks();
   ranks[1].facts.uuid = ranks[0].facts.uuid;
   EXPECT_THAT(problem(ranks), HasSubstr("ranks 0 and 1 on node1 have the same GPU (0)"));
-  EXPECT_THAT(device_problem(ranks, plan::DeviceChoice::automatic, true), IsEmpty());
+  EXPECT_THAT(device_problem(ranks, plan::DeviceChoice::automatic, true, false), IsEmpty());
 }
 
 TEST(DeviceAgreement, CountsTheRanksOfAGpu) {
@@ -160,10 +160,27 @@ TEST(DeviceAgreement, NcclDoesNotMatterWithoutIt) {
   EXPECT_EQ(device_problem(ranks, plan::DeviceChoice::automatic, false, false), "");
 }
 
+TEST(DeviceAgreement, NcclSharesGpusWhereItIsToldTo) {
+  auto ranks = four_ranks();
+  ranks[1].facts.uuid = ranks[0].facts.uuid;
+  const auto shared = [&](bool with_nccl) {
+    return device_problem(ranks, plan::DeviceChoice::automatic, true, with_nccl);
+  };
+  EXPECT_THAT(shared(true),
+              HasSubstr("ranks 0 and 1 on node1 have the same GPU (0), which NCCL allows from "
+                        "23000 on and with NCCL_MULTI_RANK_GPU_ENABLE=1 (this one is 22809)"));
+  EXPECT_EQ(shared(false), "");
+  for (RankDevice& rank : ranks) rank.facts.nccl_loaded = 23002;
+  EXPECT_THAT(shared(true), HasSubstr("comm.backend = \"mpi\""));
+  for (RankDevice& rank : ranks) rank.facts.nccl_shares_gpus = true;
+  EXPECT_EQ(shared(true), "");
+}
+
 TEST(DeviceAgreement, TravelsAsText) {
   RankDevice sent = four_ranks()[3];
   sent.facts.pci = "0000:17:00.0";
   sent.facts.trouble = "a \"quoted\" word";
+  sent.facts.nccl_shares_gpus = true;
   const RankDevice got = rank_device_of(text_of(sent));
   EXPECT_EQ(text_of(got), text_of(sent));
   EXPECT_EQ(got.facts.pci, "0000:17:00.0");
