@@ -24,6 +24,7 @@
 #include "tessera/metrics/human.hpp"
 #include "tessera/plan/job_plan.hpp"
 #include "tessera/planner/automatic.hpp"
+#include "tessera/planner/scaling.hpp"
 #include "tessera/planner/variant_space.hpp"
 
 namespace {
@@ -167,6 +168,47 @@ void print(const planner::Workload& work, const planner::Price& price,
               << " are emulated: steps take longer than this\n";
 }
 
+/// What others claim of meshes: speed and memory against FSDP alone, and how speed scales.
+struct Compared {
+  std::optional<planner::Price> plain;
+  std::optional<planner::ScalingPoint> fewest;
+};
+
+Compared compared(const config::Resolved& job, const planner::Workload& work,
+                  const planner::Machine& machine, const planner::Stack& stack) {
+  if (machine.host || work.gpus == 1) return {};
+  return {planner::plain_fsdp(job, work.gpus, machine, stack),
+          planner::on_fewest_gpus(job, work.gpus, machine, stack)};
+}
+
+void print(const Compared& with, const planner::Price& price, const planner::Machine& machine) {
+  const auto more = [](double own, double other) { return 100 * (own / other - 1); };
+  const double speed = price.tokens_per_second_per_gpu;
+  if (with.plain)
+    std::cout << fmt::format(
+        "plain FSDP  {:.0f} tokens/s a {}, {:.1f} GiB{}: this mesh has {:+.0f} % speed, {:+.0f} % "
+        "memory\n",
+        with.plain->tokens_per_second_per_gpu, planner::unit_of(machine),
+        with.plain->memory.total() / kGiB, with.plain->fits ? "" : ", which do not fit",
+        more(speed, with.plain->tokens_per_second_per_gpu),
+        more(price.memory.total(), with.plain->memory.total()));
+  if (with.fewest)
+    std::cout << fmt::format("scaling     {:.1f} % of the speed a {} on {}\n",
+                             100 * speed / with.fewest->price.tokens_per_second_per_gpu,
+                             planner::unit_of(machine), with.fewest->gpus);
+}
+
+void add_json(nlohmann::json& out, const Compared& with, const planner::Price& price) {
+  if (with.plain)
+    out["plain_fsdp"] = {{"tokens_per_second_per_gpu", with.plain->tokens_per_second_per_gpu},
+                         {"memory_gib", with.plain->memory.total() / kGiB},
+                         {"fits", with.plain->fits}};
+  if (with.fewest)
+    out["scaling"] = {{"gpus", with.fewest->gpus},
+                      {"efficiency", price.tokens_per_second_per_gpu /
+                                         with.fewest->price.tokens_per_second_per_gpu}};
+}
+
 std::string picture_file(const Request& request, const tessera::app::PicturedJob& job,
                          const planner::Price& price) {
   return request.out.ends_with(".html") ? tessera::app::picture_page(request.picture, job, price)
@@ -218,12 +260,14 @@ int run(const Args& args) {
   const tessera::app::Advice advice = tessera::app::advice_of(
       job.resolved, space, price, machine, stack, {request.search, request.explain});
   const std::vector<std::string> emulated = emulated_products(plan, stack);
+  const Compared with = compared(job.resolved, work, machine, stack);
   std::optional<tessera::app::RunForecast> forecast;
   if (request.run.wanted())
     forecast = tessera::app::forecast_of(request.run, plan, work, price, machine, stack);
   if (request.json) {
     nlohmann::json out = as_json(work, request, machine, stack, price);
     if (!emulated.empty()) out["emulated"] = emulated;
+    add_json(out, with, price);
     if (forecast) out["run"] = tessera::app::run_json(*forecast);
     if (request.traffic) out["traffic"] = tessera::app::traffic_json(plan);
     if (request.search || !price.fits) out["search"] = as_json(advice);
@@ -231,6 +275,7 @@ int run(const Args& args) {
     std::cout << out.dump(2) << '\n';
   } else {
     print(work, price, machine, stack, emulated);
+    print(with, price, machine);
     if (forecast) std::cout << tessera::app::run_text(*forecast);
     if (request.traffic) std::cout << tessera::app::traffic_table(plan);
     print(advice);

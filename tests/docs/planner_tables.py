@@ -1,8 +1,9 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Tables that the planner prints: README's of what fits where, and the checklist of keys in performance.md.
+"""Tables that the planner prints: README's of what fits where, the checklist of keys in performance.md, and planner.md's of
+meshes compared with FSDP alone.
 
-planner_tables.py --tessera PROGRAM   rewrites both
+planner_tables.py --tessera PROGRAM   rewrites them
 """
 
 import argparse
@@ -13,7 +14,8 @@ from functools import lru_cache
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
-PAGES = {"README.md": "README.md", "performance.md": "share/doc/tessera/performance.md"}
+PAGES = {"README.md": "README.md", "performance.md": "share/doc/tessera/performance.md",
+         "planner.md": "share/doc/tessera/planner.md"}
 BEGIN, END = "<!-- tessera plan -->\n\n", "\n<!-- tessera plan: end -->"
 
 MODELS = [("Llama 3.2 1B", "llama3", "1B"), ("Llama 3.1 8B", "llama3", "8B"), ("Llama 3.1 70B", "llama3", "70B"),
@@ -120,7 +122,35 @@ def checklist(tessera):
     return "".join(rows)
 
 
-TABLES = {"README.md": fits, "performance.md": checklist}
+MESHES = [  # what, recipe, GPUs, and what differs from the recipe
+    ("8B", "llama3_8b", 512, {"training.global_batch_size": 512}),
+    ("8B, TP 8", "llama3_8b", 512, {"parallelism.tensor_parallel_degree": 8, "training.global_batch_size": 512}),
+    ("70B", "llama3_70b", 64, {}),
+    ("70B", "llama3_70b", 512, {"training.global_batch_size": 512}),
+    ("70B, FSDP 32, PP 16", "llama3_70b", 512, {
+        "training.global_batch_size": 512, "parallelism.tensor_parallel_degree": 1, "parallelism.pipeline_parallel_degree": 16,
+        "parallelism.data_parallel_shard_degree": 32, SCHEDULE: "Interleaved1F1B"}),
+    ("405B, 8 x 8 x 8", "llama3_405b_8x8x8", 512, {"training.global_batch_size": 512}),
+]
+
+
+def against_fsdp(tessera):
+    """Meshes compared with FSDP alone, and with the same mesh on fewer GPUs."""
+    lines = ["| job | GPUs | tokens/s a GPU | plain FSDP | speed | GiB | plain FSDP | memory | speed as on |\n"
+             "|---|---|---|---|---|---|---|---|---|\n"]
+    for what, recipe, gpus, keys in MESHES:
+        flags = [word for key, value in keys.items() for word in (f"--{key}", str(value))]
+        own = plan(tessera, str(ROOT / f"share/tessera/recipes/{recipe}.toml"), "--gpus", str(gpus), *flags)
+        plain, few = own["plain_fsdp"], own.get("scaling")
+        scales = f"{few['gpus']}: {100 * few['efficiency']:.0f} %" if few else "no fewer"
+        speed, memory = (own[key] / plain[key] - 1 for key in ("tokens_per_second_per_gpu", "memory_gib"))
+        lines.append(f"| {what} | {gpus} | {own['tokens_per_second_per_gpu']:,.0f} | {plain['tokens_per_second_per_gpu']:,.0f} | "
+                     f"{100 * speed:+.0f} % | {own['memory_gib']:.0f} | {plain['memory_gib']:.0f}{'' if plain['fits'] else ', too many'} | "
+                     f"{100 * memory:+.0f} % | {scales} |\n")
+    return "".join(lines)
+
+
+TABLES = {"README.md": fits, "performance.md": checklist, "planner.md": against_fsdp}
 
 
 @lru_cache(maxsize=None)
