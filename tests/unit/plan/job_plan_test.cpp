@@ -79,6 +79,21 @@ TEST(JobPlan, ReadsAheadAsTorchTitansNumbersSay) {
   EXPECT_EQ(ahead({workers, "100000", factor, "100000"}).steps, 1024);
 }
 
+TEST(JobPlan, ValidationReadsAheadByItsOwnNumbers) {
+  const auto ahead = [](const config::Strings& flags) {
+    config::Strings all{"--validation.enable", "--validation.split", "0.1",
+                        "--training.dataloader.num_workers", "5"};
+    all.insert(all.end(), flags.begin(), flags.end());
+    return plan_of(all).data.validation.value().read_ahead;
+  };
+  const std::string workers = "--validation.dataloader.num_workers",
+                    factor = "--validation.dataloader.prefetch_factor";
+  EXPECT_EQ(ahead({}).threads, 1) << "training's workers read for training";
+  EXPECT_EQ(ahead({workers, "3"}).threads, 3);
+  EXPECT_EQ(ahead({workers, "3"}).steps, 6);
+  EXPECT_EQ(ahead({workers, "3", factor, "4"}).steps, 12);
+}
+
 TEST(JobPlan, ReplaysLeaveOutWhatContradictsThem) {
   const FaultPlan plan =
       plan_of({"--validation.enable", "--validation.split", "0.1",
