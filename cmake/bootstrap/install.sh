@@ -133,7 +133,7 @@ has_test_python() { cmp -s "$root/tests/interchange/requirements.txt" "$test_pyt
 # unless a toolkit has them). Without the registry, the tests that need them are not registered.
 provide_test_python() {
   local wanted=$root/tests/interchange/requirements.txt part=$test_python.part site
-  ! has_test_python || return 0
+  ! has_test_python || { tell_what_is_left_out; return 0; }
   begin "Python packages of the tests in $test_python"
   rm -rf "$part"
   local python=/usr/bin/python3; [ -x $python ] || python=python3
@@ -157,4 +157,9 @@ WRAPPER
   cp "$wanted" "$part/requirements.txt"
   rm -rf "$test_python"; mv "$part" "$test_python"
   finish
+  tell_what_is_left_out
+}
+
+tell_what_is_left_out() {
+  [ -e "$test_python/has-transformers" ] || say "its Python cannot import torch and transformers: transformers_test and dcp_test are not registered"
 }

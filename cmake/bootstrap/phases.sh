@@ -101,12 +101,19 @@ count_nothing() { echo 0 0 so_far; }
 count_lines() { echo "$(wc -l <"$1") 0 lines"; }                                   # of the log
 count_ninja() { sed -n 's/^\[\([0-9]*\)\/\([0-9]*\)\].*/\1 \2 files/p' "$1" | tail -n 1; }
 
-# Passes a command's output through, and says every $tick seconds without output that the command still runs.
+# Passes the output of ctest through. Every $tick seconds it says how many of its WHATs are done, and after $tick seconds
+# without output that it still runs.
 ticking() { # WHAT
-  local line pending='' ticks=0
+  local line pending='' ticks=0 start=$SECONDS said=$SECONDS numbers=(0 0)
+  so_far() { progress "${numbers[@]}" "$1s" $((SECONDS - start)); }
   while true; do
-    if IFS= read -r -t $tick line; then printf '%s%s\n' "$pending" "$line"; pending='' ticks=0
-    elif (($? > 128)); then pending+=$line; ticks=$((ticks + 1)); printf '  %s: %s since the last line\n' "$1" "$(duration $((ticks * tick)))"
+    if IFS= read -r -t $tick line; then
+      line=$pending$line pending='' ticks=0; printf '%s\n' "$line"
+      [[ ! $line =~ ^\ *([0-9]+)/([0-9]+)\ Test ]] || numbers=("${BASH_REMATCH[1]}" "${BASH_REMATCH[2]}")
+      if ((numbers[1] > 0 && SECONDS - said >= tick)); then said=$SECONDS; printf '  %s\n' "$(so_far "$1")"; fi
+    elif (($? > 128)); then
+      pending+=$line; ticks=$((ticks + 1)); said=$SECONDS
+      printf '  %s: %s since the last line; %s\n' "$1" "$(duration $((ticks * tick)))" "$(so_far "$1")"
     else printf '%s' "$pending$line"; break; fi
   done
 }
