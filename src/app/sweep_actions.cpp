@@ -38,6 +38,21 @@ sweep::JobCheck check_of(const sweep::Sweep& sweep) {
   };
 }
 
+/// Refuses files that no point can do without: what `tessera train` says of them.
+void check_files(const sweep::Sweep& sweep, const std::vector<sweep::Point>& points,
+                 const SweepRequest& request) {
+  if (request.no_files) return;
+  inputs::JobCheck known(inputs::JobCheck::Files::looked_at);
+  sweep::check_common_files(sweep, points, [&](const Args& train_arguments) {
+    config::Reading job = config::read_job(train_arguments);
+    known.find_problems(job, sweep.ranks);
+    std::vector<sweep::FileProblem> found;
+    for (const config::Problem& problem : job.problems)
+      found.push_back({config::message_of({problem}), problem.code});
+    return found;
+  });
+}
+
 /// Points that are to start now; says how many do not.
 std::vector<sweep::Point> points_to_start(const std::vector<sweep::Point>& points,
                                           const std::vector<sweep::PointStatus>& statuses,
@@ -205,7 +220,8 @@ int expand_sweep(const SweepRequest& request) {
   const std::vector<sweep::Point> points = sweep::points(sweep);
   (request.lines ? std::cerr : std::cout) << sweep::overview(sweep, points.size());
   sweep::check_points(sweep, points, check_of(sweep));
-  if (!request.lines) std::cout << '\n' << sweep::table(points);
+  if (!request.lines) std::cout << '\n' << sweep::table(points) << std::flush;
+  check_files(sweep, points, request);
   for (const sweep::Point& point : points)
     if (request.lines) std::cout << shell_words(sweep::flags(sweep, point)) << '\n';
   return 0;
@@ -224,6 +240,7 @@ int start_sweep(const SweepRequest& request) {
     std::cout << what_is_left(statuses, sweep.folder);
     return 0;
   }
+  check_files(sweep, all, request);
   return slurm ? submit(sweep, all, points, request) : run_here(sweep, all, points, request);
 }
 

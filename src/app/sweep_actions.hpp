@@ -17,6 +17,7 @@ struct SweepRequest {
   bool lines = false;             ///< expand: flags, one point a line
   bool dry_run = false;           ///< print what would be done
   bool only_failed = false;       ///< start failed points only
+  bool no_files = false;          ///< look at no file that a point names
   std::string by;                 ///< collect: a column of metrics.jsonl
   std::vector<std::string> heat;  ///< collect: the two keys of the heat map
 };

@@ -6,6 +6,11 @@
 namespace tessera::app {
 namespace {
 
+void add_no_files(Flags& command, SweepRequest& request) {
+  command.add_flag("--no-files", request.no_files,
+                   "do not check the data, tokenizer and weights that the points name");
+}
+
 /// A subcommand that starts points.
 Flags add_starting(Flags& flags, SweepRequest& request, const char* name, const char* summary,
                    const char* file) {
@@ -19,6 +24,7 @@ Flags add_starting(Flags& flags, SweepRequest& request, const char* name, const 
       .between(1, 10000);
   command.add_option("--on", request.on, "local: this machine; slurm: one array job");
   command.add_flag("--dry-run", request.dry_run, "print what would be started, and start nothing");
+  add_no_files(command, request);
   return command;
 }
 
@@ -33,6 +39,7 @@ int run(const Args& args) {
   expand.add_flag(
       "--lines", request.lines,
       "print only the flags of each point, one point a line; other output goes to standard error");
+  add_no_files(expand, request);
   Flags here = add_starting(flags, request, "run",
                             "start every point that is not done, on this machine", kFolder);
   Flags array = add_starting(flags, request, "submit",

@@ -3,6 +3,7 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <optional>
 
 #include "tessera/base/error.hpp"
 #include "tessera/sweep/sweep.hpp"
@@ -62,6 +63,23 @@ void check_points(const Sweep& sweep, const std::vector<Point>& points, const Jo
   if (refusals.size() > kRefusalsShown)
     text += fmt::format("\n  ... and {} more problems", refusals.size() - kRefusalsShown);
   throw Error(ExitCode::usage, text);
+}
+
+void check_common_files(const Sweep& sweep, const std::vector<Point>& points,
+                        const FileCheck& check) {
+  std::optional<std::vector<FileProblem>> common;
+  for (const Point& point : points) {
+    const std::vector<FileProblem> found = check(train_arguments(sweep, point));
+    if (!common) common = found;
+    std::erase_if(*common, [&](const FileProblem& problem) {
+      return std::ranges::find(found, problem.text, &FileProblem::text) == found.end();
+    });
+    if (common->empty()) return;
+  }
+  if (!common) return;
+  std::string text = fmt::format("no point of {} can start", sweep.file);
+  for (const FileProblem& problem : *common) text += indented(problem.text, "  ");
+  throw Error(common->front().code, text + "\n(--no-files starts them without a look at files)");
 }
 
 }  // namespace tessera::sweep

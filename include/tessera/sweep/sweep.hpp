@@ -9,6 +9,7 @@
 #include <utility>
 #include <vector>
 
+#include "tessera/base/error.hpp"
 #include "tessera/config/option_table.hpp"
 
 namespace tessera::sweep {
@@ -85,6 +86,18 @@ using JobCheck = std::function<std::string(const std::vector<std::string>& train
 /// Checks every point, and throws Error(usage) that lists each problem once, with the points that
 /// have it.
 void check_points(const Sweep& sweep, const std::vector<Point>& points, const JobCheck& check);
+
+/// A file that a job of these arguments names and cannot use, and with what its run would end.
+struct FileProblem {
+  std::string text;
+  ExitCode code = ExitCode::data;
+};
+using FileCheck =
+    std::function<std::vector<FileProblem>(const std::vector<std::string>& train_arguments)>;
+/// Throws Error, with the code of the first, that lists the problems that every point has. The
+/// others stop their points alone, when these start.
+void check_common_files(const Sweep& sweep, const std::vector<Point>& points,
+                        const FileCheck& check);
 
 /// The axes, the number of points and what they may cost at most, in lines.
 std::string overview(const Sweep& sweep, std::size_t points);
