@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <functional>
 #include <optional>
+#include <string>
+#include <utility>
+#include <vector>
 
 #include "format/read_manifest.hpp"
 #include "format/step_folder.hpp"
@@ -39,25 +42,34 @@ std::optional<CheckpointReader> open_chosen(comm::Communicator& control,
   return CheckpointReader(impl);
 }
 
-/// Why checkpoints were passed over, newest first: said at once, and again when none is left.
+/// Why checkpoints were passed over, newest first. It is said once: in lines of the log when another
+/// one was loaded or all ends in another way, or in the error when none is left.
 class Skipped {
  public:
   explicit Skipped(const LogLine& log) : log_(log) {}
+  ~Skipped() {
+    if (log_)
+      for (const std::string& line : lines_) log_("skipping checkpoint " + line);
+  }
+  Skipped(const Skipped&) = delete;
+  Skipped& operator=(const Skipped&) = delete;
+
   void add(const fs::path& step, const std::string& why) {
-    const std::string name = step.filename().string();
-    if (log_) log_(fmt::format("skipping checkpoint {}: {}", name, why));
-    lines_ += fmt::format("\n  {}: {}", name, why);
+    lines_.push_back(fmt::format("{}: {}", step.filename().string(), why));
   }
   /// Error(checkpoint) when there was one.
-  void fail_if_any(const fs::path& folder) const {
-    require(lines_.empty(), ExitCode::checkpoint,
-            "no checkpoint in {} can be loaded; move the damaged ones away to start from step 1:{}",
-            folder.string(), lines_);
+  void fail_if_any(const fs::path& folder) {
+    if (lines_.empty()) return;
+    std::string list;
+    for (const std::string& line : std::exchange(lines_, {})) list += "\n  " + line;
+    fail(ExitCode::checkpoint,
+         "no checkpoint in {} can be loaded; move the damaged ones away to start from step 1:{}",
+         folder.string(), list);
   }
 
  private:
   const LogLine& log_;
-  std::string lines_;
+  std::vector<std::string> lines_;
 };
 
 /// Rank 0's part of open_newest: the newest valid step up to `latest`. One that cannot be read for

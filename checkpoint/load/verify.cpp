@@ -130,7 +130,7 @@ std::optional<Finding> check_hint(const fs::path& folder) {
   } catch (const Error& error) {
     return Finding{hint, error.what()};
   }
-  return Finding{hint, fmt::format("{} does not name the newest checkpoint, {}", hint.string(),
+  return Finding{hint, fmt::format("{} does not name the latest checkpoint, {}", hint.string(),
                                    newest.empty() ? "and there is no checkpoint" : newest)};
 }
 

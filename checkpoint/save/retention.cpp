@@ -63,7 +63,7 @@ void retain(const fs::path& folder, const Retention& retention, std::int64_t sav
 
 std::vector<Removal> plan_prune(const fs::path& folder, const PruneOptions& options) {
   require(options.retention.keep_latest >= 1, ExitCode::usage,
-          "keep at least the newest checkpoint, not {}", options.retention.keep_latest);
+          "keep at least the latest checkpoint, not {}", options.retention.keep_latest);
   std::vector<Removal> removals = plan_steps(folder, options);
   std::error_code error;
   for (const auto& entry : fs::directory_iterator(folder, error)) {
