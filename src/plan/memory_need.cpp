@@ -82,19 +82,42 @@ MemoryNeed memory_need(const model::ModelSpec& model, const mesh::Layout& layout
   return need;
 }
 
-std::optional<MemoryNeed> memory_need(const JobPlan& plan, schedule::PipelineRank rank,
-                                      bool trains) {
-  const PipelinePlan& pipeline = plan.microbatches.pipeline;
-  if (!pipeline.ranges) return std::nullopt;
+namespace {
+
+MemoryNeed need_of(const JobPlan& plan, const StageRanges& ranges, schedule::PipelineRank rank,
+                   bool trains) {
   std::vector<Range> mine;
-  for (const schedule::StageIndex stage : pipeline.map.stages_of(rank))
-    mine.push_back((*pipeline.ranges)[stage]);
+  for (const schedule::StageIndex stage : plan.microbatches.pipeline.map.stages_of(rank))
+    mine.push_back(ranges[stage]);
   const BatchPlan& batch = plan.batch();
   return memory_need(
       *plan.model.spec, plan.layout, mine,
       {plan.precision, plan.optimizer.moments, trains && plan.sharding.freeze.empty(),
        plan.sharding.offload, plan.tensor.sequence_parallel,
        batch.microbatch_rows * batch.cut.positions(), loss_chunk_tokens(plan), plan.linears});
+}
+
+/// The stages of the cut `layers`; nothing where the model has too few layers for it.
+std::optional<StageRanges> cut_by_layers(const JobPlan& plan) try {
+  return split_by_layers(*plan.model.spec, plan.microbatches.pipeline.map.stages(), 1, 1);
+} catch (const Error&) {
+  return std::nullopt;
+}
+
+}  // namespace
+
+std::optional<MemoryNeed> memory_need(const JobPlan& plan, schedule::PipelineRank rank,
+                                      bool trains) {
+  const PipelinePlan& pipeline = plan.microbatches.pipeline;
+  if (pipeline.ranges) return need_of(plan, *pipeline.ranges, rank, trains);
+  const std::optional<StageRanges> layers = cut_by_layers(plan);
+  if (!layers) return std::nullopt;
+  std::optional<MemoryNeed> least;
+  for (const schedule::PipelineRank each : pipeline.map.each_rank()) {
+    const MemoryNeed need = need_of(plan, *layers, each, trains);
+    if (!least || need.total() < least->total()) least = need;
+  }
+  return least;
 }
 
 void check_need(const std::string& model, const MemoryNeed& need, std::int64_t needed,

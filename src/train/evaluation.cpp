@@ -28,7 +28,7 @@ class Evaluation {
         plan_(plan),
         own_(watched_device(watchdog_, world, plan)),
         device_(with_arithmetic(plan.arithmetic, own_.device)),
-        samples_(inputs::open_samples(plan.data, plan.batch().global_batch, world.control())),
+        samples_(open_checked_samples()),
         model_(model_of(plan, device_)),
         mesh_(world, plan.layout, backend_of(plan.comm.backend, device_),
               ordered_sums_of(plan.arithmetic, device_), parallel::memory_of(device_)) {}
@@ -37,7 +37,6 @@ class Evaluation {
     const plan::PipelinePlan& pipeline = plan_.microbatches.pipeline;
     parallel::StageOptions options = stage_options_of(plan_, device_);
     options.sharding.freeze = {"."};  // nothing is trained: no memory for gradients
-    check_memory(plan_, mesh_, world_, device_, own_.ranks, false);
     stages_.emplace(model_, stage_ranges_of(pipeline, model_, mesh_, options), pipeline.map, mesh_,
                     options);
     {
@@ -53,6 +52,12 @@ class Evaluation {
   }
 
  private:
+  /// A text is long to read: what does not fit is said before.
+  inputs::Samples open_checked_samples() {
+    check_memory(plan_, world_, device_, own_.ranks, false);
+    return inputs::open_samples(plan_.data, plan_.batch().global_batch, world_.control());
+  }
+
   comm::World& world_;
   const plan::JobPlan& plan_;
   std::optional<comm::Watchdog> watchdog_;

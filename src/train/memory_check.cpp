@@ -4,15 +4,15 @@
 #include <fmt/format.h>
 
 #include "tessera/comm/agreement.hpp"
-#include "tessera/parallel/stages.hpp"
 #include "tessera/plan/memory_need.hpp"
 #include "tessera/train/device.hpp"
 
 namespace tessera::train {
 
-void check_memory(const plan::JobPlan& plan, mesh::DeviceMesh& mesh, comm::World& world,
-                  at::Device device, int sharers, bool trains) {
-  const auto need = plan::memory_need(plan, parallel::pipeline_rank(mesh), trains);
+void check_memory(const plan::JobPlan& plan, comm::World& world, at::Device device, int sharers,
+                  bool trains) {
+  const mesh::Coord place = plan.layout.coord_of(mesh::Rank(world.rank()));
+  const auto need = plan::memory_need(plan, schedule::PipelineRank(place[mesh::Axis::pp]), trains);
   if (!need) return;
   const std::string& model = plan.model.spec->name;
   const std::string rank = fmt::format("on rank {} ({})", world.rank(), world.host());

@@ -5,17 +5,16 @@
 #include "tessera/kernels/tensor.hpp"
 
 #include "tessera/comm/world.hpp"
-#include "tessera/mesh/device_mesh.hpp"
 #include "tessera/plan/job_plan.hpp"
 
 namespace tessera::train {
 
 /// Collective: throws Error(environment), on all ranks, where a rank has less free memory than the
 /// job takes there; without gradients and moments unless it `trains`. Free is its share of what its
-/// GPU has among `sharers` ranks, or of what the node's memory and the control group can give. Does
-/// nothing where stages are not known before weights are there.
-void check_memory(const plan::JobPlan& plan, mesh::DeviceMesh& mesh, comm::World& world,
-                  at::Device device, int sharers, bool trains);
+/// GPU has among `sharers` ranks, or of what the node's memory and the control group can give.
+/// Needs neither the mesh nor data.
+void check_memory(const plan::JobPlan& plan, comm::World& world, at::Device device, int sharers,
+                  bool trains);
 
 /// The same of one process that holds the whole model and trains nothing.
 void check_memory_alone(const plan::InferencePlan& plan, const model::ModelSpec& model,

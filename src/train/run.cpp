@@ -196,10 +196,12 @@ ExitCode run_training(comm::World& world, const plan::JobPlan& plan, const Advis
   kernels::choose_host_kernels(plan.device.kernels);
   FailureTeller teller(failed);
   return teller.around(nullptr, [&] {
-    RunContext run(world, plan);
+    planner::RunAdvice advice;
+    RunContext run(world, plan, [&](RunContext& begun) {
+      advice = agreed_advice(begun, adviser);
+      check_memory(plan, world, begun.device, begun.own.ranks, true);
+    });
     return teller.around(nullptr, [&] {
-      const planner::RunAdvice advice = agreed_advice(run, adviser);
-      check_memory(plan, run.mesh, world, run.device, run.own.ranks, true);
       Trainer trainer(plan, run.model, run.mesh, *run.samples.source, run.device);
       const Watched watched(run, trainer);
       return teller.around(&trainer,

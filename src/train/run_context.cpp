@@ -46,14 +46,16 @@ void end_watch(std::optional<comm::Watchdog>& watchdog, const comm::World& world
                   world.rank(), world.host(), patience.count()));
 }
 
-RunContext::RunContext(comm::World& ranks, const plan::JobPlan& with)
+RunContext::RunContext(comm::World& ranks, const plan::JobPlan& with,
+                       const std::function<void(RunContext&)>& check)
     : world(ranks),
       plan(with),
       own(watched_device(watchdog, world, plan, [this] { return held_allocation(); })),
       device(with_arithmetic(plan.arithmetic, own.device)),
       injected(plan.faults.injected, device),
       folder_lock(patient_lock(*this)),
-      samples(inputs::open_samples(plan.data, plan.batch().global_batch, ranks.control())),
+      samples((check(*this),
+               inputs::open_samples(plan.data, plan.batch().global_batch, ranks.control()))),
       model(model_of(plan, device)),
       mesh(ranks, plan.layout, backend_of(plan.comm.backend, device),
            ordered_sums_of(plan.arithmetic, device, injected.decorate()),

@@ -36,7 +36,9 @@ void end_watch(std::optional<comm::Watchdog>& watchdog, const comm::World& world
 /// Made in the order of its members, collectively. What does not fit is said before communicators
 /// or weights take any memory.
 struct RunContext {
-  RunContext(comm::World& ranks, const plan::JobPlan& with);
+  /// `check`: called with all that is made before the data is read, which may take long.
+  RunContext(comm::World& ranks, const plan::JobPlan& with,
+             const std::function<void(RunContext&)>& check);
 
   /// Watches for hangs from now on, with this limit for a call of communication.
   void watch(std::int64_t limit_seconds);

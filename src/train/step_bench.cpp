@@ -39,7 +39,7 @@ class StepBench {
         source_(plan.data.seq_len, model_.dimensions.vocab) {}
 
   BenchedStep run(int steps) try {
-    check_memory(plan_, mesh_, world_, device_, own_.ranks, true);
+    check_memory(plan_, world_, device_, own_.ranks, true);
     trainer_.emplace(plan_, model_, mesh_, source_, device_);
     trainer_->stages().initialize(plan_.run.seed);
     const BenchedStep found = measured(*trainer_, steps);

@@ -4,6 +4,9 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <vector>
+
 #include "support/error_of.hpp"
 #include "tessera/base/error.hpp"
 #include "tessera/model_spec/families.hpp"
@@ -89,6 +92,25 @@ TEST(MemoryNeed, OfAPipelineStageIsThatOfItsCells) {
   EXPECT_NEAR(static_cast<double>(first.weights + last.weights), model.parameter_count() * 4.0,
               1e6);
   EXPECT_GT(last.activations, first.activations) << "the last stage has the logits";
+}
+
+/// Whatever the times of the cells say, one of the ranks takes as much.
+TEST(MemoryNeed, OfStagesThatAreTimedFirstIsTheLeastOfTheCutLayers) {
+  const auto needs = [](const char* split) {
+    const JobPlan plan = plan_job(
+        config::resolve({"--data", "x", "--model.flavor", "8B", "--training.local_batch_size", "4",
+                         "--parallelism.pipeline_parallel_degree", "4",
+                         "--parallelism.pipeline_parallel_split", split}),
+        4, 0);
+    std::vector<std::int64_t> bytes;
+    for (int rank = 0; rank < 4; ++rank)
+      bytes.push_back(memory_need(plan, schedule::PipelineRank(rank)).value().total());
+    return bytes;
+  };
+  const std::vector<std::int64_t> layers = needs("layers"), measured = needs("measured");
+  EXPECT_EQ(measured, std::vector<std::int64_t>(4, std::ranges::min(layers)));
+  EXPECT_GT(std::ranges::min(layers), 0);
+  EXPECT_LT(std::ranges::min(layers), std::ranges::max(layers));
 }
 
 TEST(MemoryNeed, ExpertsAreCutByTheirRanks) {
