@@ -4,9 +4,11 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <filesystem>
 #include <iostream>
 
 #include "command.hpp"
+#include "folder_job.hpp"
 #include "tessera/base/log.hpp"
 #include "tessera/base/suggest.hpp"
 #include "tessera/config/document.hpp"
@@ -21,11 +23,14 @@ using tessera::inputs::JobCheck;
 namespace config = tessera::config;
 
 constexpr const char* kUsage =
-    "Usage: tessera config check [FILE.toml] [--ranks N] [--no-files] [--section.key VALUE]...\n"
-    "       tessera config show [FILE.toml] [--ranks N] [--no-files] [--section.key VALUE]...\n"
+    "Usage: tessera config check [FILE] [--ranks N] [--no-files] [--section.key VALUE]...\n"
+    "       tessera config show [FILE] [--ranks N] [--no-files] [--section.key VALUE]...\n"
     "       tessera config keys [--json | --man | --markdown | --flags] [SECTION]\n"
     "\n"
+    "FILE is a job file, the folder of a run or a Hugging Face folder.\n"
+    "\n"
     "check  list the problems of the job. Memory, GPUs and existing checkpoints are not checked.\n"
+    "       Of text, the first 64 KiB of each of the first 16 files are checked.\n"
     "show   print the resolved job as TOML, with the origin of each value, and check it.\n"
     "keys   list every key with its meaning, type, default and support.\n"
     "\n"
@@ -54,6 +59,12 @@ Request request_of(const Args& args) {
     } else {
       request.job.push_back(args[i]);
     }
+  }
+  std::error_code ignored;
+  if (!request.job.empty() && std::filesystem::is_directory(request.job.front(), ignored)) {
+    const Args named = tessera::app::job_of_folder(request.job.front());
+    request.job.erase(request.job.begin());
+    request.job.insert(request.job.begin(), named.begin(), named.end());
   }
   return request;
 }

@@ -60,14 +60,25 @@ class Spool {
   int descriptor_;
 };
 
+/// Ends the unpacking of a file whose rest nobody reads.
+struct Enough {};
+
 }  // namespace
 
-MappedFile open_text(const fs::path& path, const fs::path& scratch) {
+MappedFile open_text(const fs::path& path, const fs::path& scratch, std::int64_t first_bytes) {
   MappedFile file(path);
   const Packing packing = packing_of(file.bytes(), path);
   if (packing == Packing::none) return file;
   Spool spool(path, scratch);
-  unpack(file.bytes(), packing, path, [&](std::string_view text) { spool.write(text); });
+  std::int64_t unpacked = 0;
+  try {
+    unpack(file.bytes(), packing, path, [&](std::string_view text) {
+      spool.write(text);
+      unpacked += std::ssize(text);
+      if (first_bytes > 0 && unpacked > first_bytes) throw Enough();
+    });
+  } catch (const Enough&) {  // one byte more than was wanted says that there is more
+  }
   return MappedFile(path, spool.descriptor());
 }
 

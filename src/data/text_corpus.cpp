@@ -93,23 +93,33 @@ struct TextCorpus::Parts {
     std::size_t file;
   };
   CorpusOptions options;
+  bool whole = true;
   std::vector<MappedFile> files;
   std::vector<Document> documents;
 
   void add(const fs::path& path);
+  std::string_view beginning(std::string_view text);
   std::vector<Range> find_documents(const fs::path& path, std::string_view text) const;
   std::string from_jsonl(const MappedFile& file, std::string_view line) const;
 };
 
 void TextCorpus::Parts::add(const fs::path& path) {
-  const MappedFile& file = files.emplace_back(open_text(path, options.scratch));
+  const MappedFile& file =
+      files.emplace_back(open_text(path, options.scratch, options.first_bytes));
   if (!is_jsonl(path)) require_text(file);
   constexpr std::string_view kByteOrderMark = "\xEF\xBB\xBF";
   const std::size_t begin = file.bytes().starts_with(kByteOrderMark) ? kByteOrderMark.size() : 0;
-  for (Range range : find_documents(path, file.bytes().substr(begin))) {
+  for (Range range : find_documents(path, beginning(file.bytes().substr(begin)))) {
     range.begin += static_cast<std::int64_t>(begin);
     documents.push_back({range, files.size() - 1});
   }
+}
+
+std::string_view TextCorpus::Parts::beginning(std::string_view text) {
+  const auto wanted = static_cast<std::size_t>(options.first_bytes);
+  if (wanted == 0 || text.size() <= wanted) return text;
+  whole = false;
+  return text.substr(0, text.substr(0, wanted).rfind('\n') + 1);  // no line ends there: nothing
 }
 
 std::vector<Range> TextCorpus::Parts::find_documents(const fs::path& path,
@@ -162,6 +172,8 @@ TextCorpus::~TextCorpus() = default;
 std::int64_t TextCorpus::document_count() const {
   return static_cast<std::int64_t>(parts_->documents.size());
 }
+
+bool TextCorpus::whole() const { return parts_->whole; }
 
 std::string TextCorpus::name() const {
   if (parts_->files.empty()) return "no file";

@@ -2,16 +2,17 @@
 #include "tessera/inputs/job_check.hpp"
 
 #include "named_files.hpp"
+#include "sample_check.hpp"
 #include "tessera/planner/automatic.hpp"
 
 namespace tessera::inputs {
 
 std::int64_t JobCheck::find_problems(config::Reading& job, int ranks) {
   if (!job.whole) return 0;
-  const std::int64_t vocabulary =
-      files_ == Files::looked_at ? check_named_files(job, vocabularies_) : 0;
+  const std::int64_t vocabulary = files_ == Files::looked_at ? check_named_files(job, found_) : 0;
   planner::choose_values(job, ranks, vocabulary);
-  planner_.plan(job, ranks, vocabulary);
+  const auto plan = planner_.plan(job, ranks, vocabulary);
+  if (plan && files_ == Files::looked_at) check_samples(job, *plan);
   return vocabulary;
 }
 

@@ -13,6 +13,7 @@
 #include "tessera/data/tokenizer.hpp"
 #include "tessera/data/window_source.hpp"
 #include "tessera/plan/checkpoint_plan.hpp"
+#include "text_check.hpp"
 
 namespace tessera::inputs {
 namespace {
@@ -21,8 +22,8 @@ namespace fs = std::filesystem;
 
 class NamedFiles {
  public:
-  NamedFiles(config::Reading& reading, std::map<std::string, std::int64_t>& vocabularies)
-      : reading_(reading), job_(reading.resolved.job), vocabularies_(vocabularies) {}
+  NamedFiles(config::Reading& reading, FoundInFiles& found)
+      : reading_(reading), job_(reading.resolved.job), found_(found) {}
 
   std::int64_t check() {
     const config::Training& t = job_.training;
@@ -40,6 +41,7 @@ class NamedFiles {
       source({"validation.dataset_path", "validation.dataset"}, config::dataset_of(v.dataset),
              *v.dataset_path, validated);
     if (reads_text_) tokenizer();
+    texts();
     weights();
     return vocabulary_;
   }
@@ -47,10 +49,11 @@ class NamedFiles {
  private:
   using Keys = std::initializer_list<std::string_view>;
 
-  /// What a source must hold.
-  struct Windows {
-    std::optional<std::int64_t> seq_len;  ///< empty: it was misread, and every source holds enough
-    double held_out = 0;
+  /// A source that a run makes tokens of.
+  struct Text {
+    std::string_view key, dataset;  ///< keys that name it
+    std::string path;
+    Windows windows;
   };
 
   std::optional<std::int64_t> understood(Keys keys, std::int64_t value) const {
@@ -65,10 +68,18 @@ class NamedFiles {
     }
   }
 
-  /// What `look` finds for `name`, once for all jobs.
+  /// What `look` finds for `name`, or finds wrong with it, once for all jobs.
   std::int64_t remembered(const std::string& name, const std::function<std::int64_t()>& look) {
-    const auto known = vocabularies_.find(name);
-    return known != vocabularies_.end() ? known->second : vocabularies_[name] = look();
+    auto known = found_.find(name);
+    if (known == found_.end()) {
+      try {
+        known = found_.emplace(name, look()).first;
+      } catch (const Error& error) {
+        known = found_.emplace(name, error).first;
+      }
+    }
+    if (const Error* wrong = std::get_if<Error>(&known->second)) throw *wrong;
+    return std::get<std::int64_t>(known->second);
   }
 
   /// Token files have a vocabulary and must hold a sample; text has the tokenizer's, which must
@@ -94,6 +105,7 @@ class NamedFiles {
       });
       looked = true;
       reads_text_ = reads_text_ || found == kText;
+      if (found == kText) texts_.push_back({*keys.begin(), keys.begin()[1], path, windows});
       if (vocabulary_ == 0 && found > 0) vocabulary_ = found;
       require(found <= 0 || found == vocabulary_, ExitCode::data,
               "'{}' has a vocabulary of {}, and other data of this job {}: they were made with "
@@ -133,6 +145,22 @@ class NamedFiles {
           folder);
   }
 
+  /// Texts are looked at when their tokenizer is known to be there.
+  void texts() {
+    if (!reading_.understood({kTokenizer}) || reading_.blames(kTokenizer)) return;
+    const std::string& folder = job_.model.hf_assets_path;
+    for (const Text& text : texts_)
+      obey({text.key, text.dataset}, [&] {
+        const std::string name =
+            fmt::format("beginning\n{}\n{}\n{}\n{}", text.path, text.windows.seq_len.value_or(0),
+                        text.windows.held_out, folder);
+        remembered(name, [&] {
+          check_text(data::data_files(text.path), data::Tokenizer::load(folder), text.windows);
+          return kText;
+        });
+      });
+  }
+
   /// A run that has checkpoints of its own does not look at the other's.
   void weights() {
     const auto origins = plan::WeightOrigins::of(reading_.resolved);
@@ -153,16 +181,16 @@ class NamedFiles {
   static constexpr std::string_view kTokenizer = "model.hf_assets_path";
   config::Reading& reading_;
   const config::JobConfig& job_;
-  std::map<std::string, std::int64_t>& vocabularies_;
+  FoundInFiles& found_;
+  std::vector<Text> texts_;
   bool reads_text_ = false;
   std::int64_t vocabulary_ = 0;
 };
 
 }  // namespace
 
-std::int64_t check_named_files(config::Reading& job,
-                               std::map<std::string, std::int64_t>& vocabularies) {
-  return NamedFiles(job, vocabularies).check();
+std::int64_t check_named_files(config::Reading& job, FoundInFiles& found) {
+  return NamedFiles(job, found).check();
 }
 
 }  // namespace tessera::inputs

@@ -3,17 +3,14 @@
 #pragma once
 
 #include <cstdint>
-#include <map>
-#include <string>
-
 #include "tessera/config/resolve.hpp"
+#include "tessera/inputs/job_check.hpp"
 
 namespace tessera::inputs {
 
 /// Complains of data, tokenizer and weights that are not there or cannot be read, as a run would.
-/// Returns the vocabulary of the training data, 0 where that is not known. `vocabularies` keeps
-/// what was read for the next job.
-std::int64_t check_named_files(config::Reading& job,
-                               std::map<std::string, std::int64_t>& vocabularies);
+/// Returns the vocabulary of the training data, 0 where that is not known. `found` keeps what was
+/// read for the next job.
+std::int64_t check_named_files(config::Reading& job, FoundInFiles& found);
 
 }  // namespace tessera::inputs

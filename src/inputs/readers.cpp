@@ -13,9 +13,15 @@ void require_text_is_read(config::DataKind kind, const std::filesystem::path& te
       text.string());
 }
 
-std::unique_ptr<data::SampleSource> open_reader(config::DataKind kind,
-                                                const std::filesystem::path& path,
-                                                const ReaderOptions& options) {
+bool marks_documents(const plan::DataPlan& plan) {
+  return plan.documents_masked && !plan.knows_document_end;
+}
+
+namespace {
+
+std::unique_ptr<data::SampleSource> reader_of_kind(config::DataKind kind,
+                                                   const std::filesystem::path& path,
+                                                   const ReaderOptions& options) {
   switch (kind) {
     case config::DataKind::replay:
       return std::make_unique<ReplaySource>(path, options.global_batch, options.seq_len);
@@ -25,6 +31,19 @@ std::unique_ptr<data::SampleSource> open_reader(config::DataKind kind,
   }
   TESSERA_EXPECT(false, "data of windows has no reader of its own");
   return nullptr;
+}
+
+}  // namespace
+
+std::unique_ptr<data::SampleSource> open_reader(config::DataKind kind,
+                                                const std::filesystem::path& path,
+                                                const ReaderOptions& options) {
+  auto source = reader_of_kind(kind, path, options);
+  require(!options.marks_documents || !source->document_starts(0).empty(), ExitCode::usage,
+          "documents are masked, and {} does not mark them; set training.document_end_id to the "
+          "token that ends one, or mark them in the file (replay: by a tensor \"documents\")",
+          path.string());
+  return source;
 }
 
 }  // namespace tessera::inputs

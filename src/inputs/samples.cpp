@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "tessera/inputs/samples.hpp"
 
+#include <algorithm>
 #include <chrono>
 #include <vector>
 
@@ -115,17 +116,6 @@ void make_windows(const plan::DataPlan& plan, const std::vector<Opened>& sources
   if (!held_out.empty()) samples.validation = one_or_mixed(std::move(held_out), 0);
 }
 
-std::unique_ptr<data::SampleSource> open_whole(const plan::DataPlan& plan, const Named& named,
-                                               const ReaderOptions& options) {
-  auto source = open_reader(named.kind, named.path, options);
-  require(!plan.documents_masked || plan.knows_document_end || !source->document_starts(0).empty(),
-          ExitCode::usage,
-          "documents are masked, and {} does not mark them; set training.document_end_id to the "
-          "token that ends one, or mark them in the file (replay: by a tensor \"documents\")",
-          named.path.string());
-  return source;
-}
-
 std::unique_ptr<data::SampleSource> open_validation(const plan::DataPlan& plan,
                                                     const data::TokenFile* trained_on,
                                                     comm::Communicator& control) {
@@ -133,8 +123,9 @@ std::unique_ptr<data::SampleSource> open_validation(const plan::DataPlan& plan,
   const Named named{validation.dataset.kind, *validation.path};
   std::unique_ptr<data::SampleSource> source;
   if (!validation.dataset.windows) {
-    comm::on_all_ranks(control,
-                       [&] { source = open_whole(plan, named, {.seq_len = validation.seq_len}); });
+    comm::on_all_ranks(control, [&] {
+      source = open_reader(named.kind, named.path, {validation.seq_len, 0, marks_documents(plan)});
+    });
     return source;
   }
   const std::vector<data::TokenFile> files = open_files(plan, named, control);
@@ -149,14 +140,26 @@ std::unique_ptr<data::SampleSource> open_validation(const plan::DataPlan& plan,
 
 }  // namespace
 
+void require_samples(const data::SampleSource& source, std::int64_t steps,
+                     std::int64_t global_batch, const Trained& before) {
+  const auto limit = source.sample_limit();
+  const std::int64_t needed = before.samples + (steps - before.steps) * global_batch,
+                     left = limit.value_or(0) - before.samples;
+  require(!limit || needed <= *limit, ExitCode::data,
+          "training.steps = {} needs {} samples, and training.dataset_path has {}; set "
+          "training.steps to at most {}, or name more data",
+          steps, needed, limit.value_or(0),
+          before.steps + std::max<std::int64_t>(0, left) / global_batch);
+}
+
 Samples open_samples(const plan::DataPlan& plan, std::int64_t global_batch,
                      comm::Communicator& control) {
   Samples samples;
   std::vector<Opened> sources;
   if (!plan.dataset.windows) {
     comm::on_all_ranks(control, [&] {
-      samples.source = open_whole(plan, {plan.dataset.kind, plan.sources.front().path},
-                                  {plan.seq_len, global_batch});
+      samples.source = open_reader(plan.dataset.kind, plan.sources.front().path,
+                                   {plan.seq_len, global_batch, marks_documents(plan)});
     });
   } else {
     sources = open_sources(plan, control);

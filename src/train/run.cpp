@@ -151,19 +151,6 @@ LoadedState begin(RunContext& run, Trainer& trainer) {
   return begin_state(run.plan, run.mesh, trainer);
 }
 
-/// A run that could not end would lose what it has computed since its last checkpoint.
-void require_samples(const plan::JobPlan& plan, const Trainer& trainer) {
-  const auto limit = trainer.source().sample_limit();
-  const std::int64_t needed = trainer.first_sample(plan.run.steps),
-                     left = limit.value_or(0) - trainer.state().samples;
-  require(
-      !limit || needed <= *limit, ExitCode::data,
-      "training.steps = {} needs {} samples, and training.dataset_path has {}; set "
-      "training.steps to at most {}, or name more data",
-      plan.run.steps, needed, limit.value_or(0),
-      trainer.state().step + std::max<std::int64_t>(0, left) / trainer.batch_plan().global_batch);
-}
-
 ExitCode train(RunContext& run, Trainer& trainer, const planner::RunAdvice& advice,
                const std::vector<std::string>& command_line, FailureTeller& teller) {
   if (run.plan.sharding.weighs_memory())
@@ -172,7 +159,9 @@ ExitCode train(RunContext& run, Trainer& trainer, const planner::RunAdvice& advi
   comm::set_check_collectives(run.plan.comm.check_collectives);
   if (run.world.rank() == 0) print_job(run, trainer);
   const LoadedState start = begin(run, trainer);
-  if (!run.plan.save.seed_only) require_samples(run.plan, trainer);
+  if (!run.plan.save.seed_only)
+    inputs::require_samples(trainer.source(), run.plan.run.steps, trainer.batch_plan().global_batch,
+                            {trainer.state().step, trainer.state().samples});
   Reporter reporter(run.world, run.plan, trainer, start, command_line);
   std::optional<TrainingLoop> loop(std::in_place, run, trainer, policy, reporter);
   return teller.around(&trainer, [&] {

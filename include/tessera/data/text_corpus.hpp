@@ -33,6 +33,8 @@ struct CorpusOptions {
   /// Where compressed files (.gz, .zst) are unpacked while they are read; empty: the system's
   /// folder for temporary files.
   std::filesystem::path scratch = {};
+  /// Of each file, only the lines that end in its first bytes; 0: all.
+  std::int64_t first_bytes = 0;
 };
 
 /// DocumentRule from its name; throws Error(usage) with the names.
@@ -48,6 +50,8 @@ class TextCorpus {
   ~TextCorpus();
 
   std::int64_t document_count() const;
+  /// False where first_bytes left something out.
+  bool whole() const;
   /// For messages: "'a.txt'", "'a.txt' and 2 more files".
   std::string name() const;
   /// Bytes of the document in its file: a measure of work.

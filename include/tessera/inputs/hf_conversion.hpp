@@ -40,7 +40,7 @@ struct Exported {
   std::string why_no_tokenizer;
 };
 
-/// Writes the newest checkpoint at `folder` (a step folder or a checkpoint folder) as a Hugging
+/// Writes the latest checkpoint at `folder` (a step folder or a checkpoint folder) as a Hugging
 /// Face folder: model.safetensors, config.json, and the tokenizer with its special ids. Throws
 /// Error(checkpoint), Error(usage) when `out` holds weights already, Error(environment) when it
 /// cannot be written.

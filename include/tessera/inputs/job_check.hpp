@@ -6,11 +6,16 @@
 #include <cstdint>
 #include <map>
 #include <string>
+#include <variant>
 
+#include "tessera/base/error.hpp"
 #include "tessera/config/resolve.hpp"
 #include "tessera/plan/job_plan.hpp"
 
 namespace tessera::inputs {
+
+/// What was read, by the names of data and tokenizer: a vocabulary, or what is wrong with it.
+using FoundInFiles = std::map<std::string, std::variant<std::int64_t, Error>>;
 
 /// The rules of component plan, and the files that a job names. Keeps what jobs share, models and
 /// what their files say, so that the points of a sweep cost little more than one job.
@@ -31,7 +36,7 @@ class JobCheck {
  private:
   Files files_;
   plan::Planner planner_;
-  std::map<std::string, std::int64_t> vocabularies_;  ///< by data and tokenizer
+  FoundInFiles found_;
 };
 
 }  // namespace tessera::inputs

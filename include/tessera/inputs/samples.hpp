@@ -25,4 +25,13 @@ struct Samples {
 Samples open_samples(const plan::DataPlan& plan, std::int64_t global_batch,
                      comm::Communicator& control);
 
+/// What a run has trained on.
+struct Trained {
+  std::int64_t steps = 0, samples = 0;
+};
+/// Throws Error(data) where the source ends before `steps` steps: a run that could not end would
+/// lose what it has computed since its last checkpoint.
+void require_samples(const data::SampleSource& source, std::int64_t steps,
+                     std::int64_t global_batch, const Trained& before = {});
+
 }  // namespace tessera::inputs

@@ -47,5 +47,28 @@ TEST(JobCheck, DoesNotHoldFilesAgainstAMisreadKey) {
   }
 }
 
+/// A start of training would say the same: by the same functions.
+TEST(JobCheck, AsksForTheSamplesOfAllSteps) {
+  const std::string replay = TESSERA_TEST_DATA "/llama_a/batches.safetensors";
+  const auto problems = [&](const config::Strings& flags, config::JobUse use) {
+    config::Strings args{"--data", replay, "--training.dataset", "replay", "--training.seq_len",
+                         "64"};
+    args.insert(args.end(), flags.begin(), flags.end());
+    config::Reading job = config::read_job(args);
+    job.use = use;
+    JobCheck(JobCheck::Files::looked_at).find_problems(job, 1);
+    return job.problems.empty() ? std::string() : message_of(job.problems);
+  };
+  using enum config::JobUse;
+  EXPECT_EQ(problems({"--training.steps", "20"}, training), "");
+  EXPECT_THAT(problems({"--training.steps", "21"}, training),
+              HasSubstr("needs 168 samples, and training.dataset_path has 160"));
+  EXPECT_EQ(problems({"--training.steps", "21"}, inference), "") << "no step is taken";
+  EXPECT_THAT(problems({"--training.steps", "2", "--training.local_batch_size", "9"}, training),
+              HasSubstr("has 8 rows a step; the global batch needs 9"));
+  EXPECT_THAT(problems({"--training.steps", "2", "--training.document_mask"}, training),
+              HasSubstr("documents are masked"));
+}
+
 }  // namespace
 }  // namespace tessera::inputs
