@@ -13,6 +13,7 @@
 #include "tessera/data/data_files.hpp"
 #include "tessera/data/mixture_source.hpp"
 #include "tessera/data/prepare.hpp"
+#include "tessera/data/progress.hpp"
 #include "tessera/data/window_source.hpp"
 
 namespace tessera::inputs {
@@ -37,8 +38,9 @@ std::vector<fs::path> token_files(const plan::DataPlan& plan, const Named& sourc
   log::info("reading {} with the tokenizer in {}", path.string(), plan.tokenizer.string());
   std::error_code problem;
   const bool pattern = !fs::exists(path, problem);
-  return {
-      data::prepare_if_needed(pattern ? files : std::vector{path}, tokenizer, plan.tokens_folder)};
+  return {data::prepare_if_needed(pattern ? files : std::vector{path}, tokenizer,
+                                  plan.tokens_folder, {},
+                                  data::terminal_progress("reading " + path.string()))};
 }
 
 void tell_size(const fs::path& path, const std::vector<data::TokenFile>& files) {
