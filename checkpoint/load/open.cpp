@@ -42,8 +42,8 @@ std::optional<CheckpointReader> open_chosen(comm::Communicator& control,
   return CheckpointReader(impl);
 }
 
-/// Why checkpoints were passed over, newest first. It is said once: in lines of the log when another
-/// one was loaded or all ends in another way, or in the error when none is left.
+/// Why checkpoints were passed over, newest first. It is said once: in lines of the log when
+/// another one was loaded or all ends in another way, or in the error when none is left.
 class Skipped {
  public:
   explicit Skipped(const LogLine& log) : log_(log) {}

@@ -36,7 +36,7 @@ std::vector<Removal> plan_steps(const fs::path& folder, const PruneOptions& opti
       ++kept;
     } else if (!is_kept_for_ever(step.step, retention)) {
       removals.push_back(
-          {step.path, fmt::format("older than the newest {}", retention.keep_latest)});
+          {step.path, fmt::format("older than the latest {}", retention.keep_latest)});
     }
   }
   return removals;

@@ -12,11 +12,14 @@
 namespace tessera::inputs {
 namespace {
 
-bool begins_with_step_1(const plan::LoadPlan& load, config::JobUse use) {
+/// False where its folder does not say: the run then does.
+bool begins_with_step_1(const plan::LoadPlan& load, config::JobUse use) try {
   const bool has_own = !checkpoint::list_steps(load.checkpoints).empty();
   const plan::WeightOrigin origin = load.choose(use, has_own);
   return origin == plan::WeightOrigin::initial_values ||
          (origin == plan::WeightOrigin::initial_state && !load.from->branch);
+} catch (const Error&) {
+  return false;
 }
 
 /// "training" or "validation" of a job.

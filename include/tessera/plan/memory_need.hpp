@@ -40,8 +40,9 @@ struct MemoryNeedOptions {
 MemoryNeed memory_need(const model::ModelSpec& model, const mesh::Layout& layout,
                        const std::vector<Range>& cells, const MemoryNeedOptions& options);
 
-/// Of a rank of the pipeline. Where cells are to be timed first, the least of any rank under the cut
-/// `layers`: whatever is measured, some rank takes as much. Nothing where that cut does not fit.
+/// Of a rank of the pipeline. Where cells are to be timed first, the least of any rank under the
+/// cut `layers`: whatever is measured, some rank takes as much. Nothing where that cut does not
+/// fit.
 std::optional<MemoryNeed> memory_need(const JobPlan& plan, schedule::PipelineRank rank,
                                       bool trains = true);
 

@@ -24,7 +24,7 @@ TEST_F(Fallback, TheHintIsNotFollowed) {
     EXPECT_EQ(open_newest(*control_, folder_.path(), log_)->step(), 2);
     ASSERT_TRUE(check_hint(folder_.path())) << hint;
     EXPECT_THAT(check_hint(folder_.path())->what,
-                HasSubstr("does not name the newest checkpoint, step-00000002"));
+                HasSubstr("does not name the latest checkpoint, step-00000002"));
   }
   fs::remove(folder_ / "LATEST");
   EXPECT_THAT(check_hint(folder_.path())->what, HasSubstr("LATEST' (No such file"));
@@ -96,7 +96,7 @@ TEST_F(Fallback, WhenNoneIsLeftAllAreNamed) {
               AllOf(HasSubstr("no checkpoint in " + folder_.path().string()),
                     HasSubstr("\n  step-00000003: "), HasSubstr("\n  step-00000002: "),
                     HasSubstr("\n  step-00000001: ")));
-  EXPECT_EQ(lines_.size(), 3u);
+  EXPECT_THAT(lines_, testing::IsEmpty()) << "each reason is said once";
 }
 
 TEST_F(Fallback, NoValueOfADamagedOneStays) {

@@ -221,7 +221,8 @@ class RandomDamage : public testing::Test {
         [&](auto views) { step = load_newest(*control_, folder_.path(), views, options)->step(); },
         whole);
     EXPECT_EQ(step, whole) << why;
-    ASSERT_EQ(lines.size(), 2u - static_cast<std::size_t>(whole));
+    // Where none is left, the error says it all.
+    ASSERT_EQ(lines.size(), whole == 0 ? 0u : 2u - static_cast<std::size_t>(whole));
     if (!lines.empty()) {
       EXPECT_THAT(lines[0], testing::StartsWith("skipping checkpoint step-00000002: "));
       EXPECT_THAT(lines[0], HasSubstr(steps_[2].string()));
