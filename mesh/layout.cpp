@@ -11,6 +11,10 @@ namespace {
 using AxisDegrees = PerAxis<int>;
 
 constexpr PerAxis<std::string_view> kNames{"pp", "dp_replicate", "dp_shard", "cp", "tp"};
+/// Of section parallelism.
+constexpr PerAxis<std::string_view> kKeys{
+    "pipeline_parallel_degree", "data_parallel_replicate_degree", "data_parallel_shard_degree",
+    "context_parallel_degree", "tensor_parallel_degree"};
 constexpr PerAxis<std::string_view> kShort{"pp", "r", "s", "cp", "tp"};
 
 /// "pp 2 x tp 3"; the axes of degree 1 say nothing.
@@ -70,8 +74,8 @@ std::vector<int> divisors_of(int n) {
   return divisors;
 }
 
-/// What the innermost of the configured axes may be when the others stay: "with pp 2, tp may be 1,
-/// 2 or 4".
+/// What the innermost of the configured axes may be when the others stay: "with pp 2, set
+/// tensor_parallel_degree to 1, 2 or 4".
 std::string advice(const AxisDegrees& degrees, int world, bool exactly) {
   for (auto axis = kAxes.rbegin(); axis != kAxes.rend(); ++axis) {
     if (degrees[*axis] == 1) continue;
@@ -79,8 +83,8 @@ std::string advice(const AxisDegrees& degrees, int world, bool exactly) {
     if (world % product(others) != 0) continue;
     const int rest = static_cast<int>(world / product(others));
     const std::string kept = product_text(others);
-    return fmt::format("{}{}{}{} may be {}", kept.empty() ? "" : "with ", kept,
-                       kept.empty() ? "" : ", ", kNames[*axis],
+    return fmt::format("{}{}{}set {} to {}", kept.empty() ? "" : "with ", kept,
+                       kept.empty() ? "" : ", ", kKeys[*axis],
                        exactly ? std::to_string(rest) : alternatives(divisors_of(rest)));
   }
   return fmt::format("the degrees must multiply to {}: set one of them to -1 (the remaining ranks)",

@@ -58,7 +58,7 @@ void FitRules::mesh() {
     } catch (const Error& error) {
       const int least = fewest_ranks(p);
       if (least <= ranks_) throw;
-      fail(error.code(), "{}; or start {} ranks: `tessera launch -n {} -- ...`", error.what(),
+      fail(error.code(), "{}, or start {} ranks: `tessera launch -n {} -- ...`", error.what(),
            least, least);
     }
   };

@@ -49,10 +49,13 @@ TEST(Layout, FillsTheRest) {
 
 TEST(Layout, SaysWhatWouldBeAllowed) {
   EXPECT_EQ(message_of({.pp = 2, .tp = 3}, 8),
-            "pp 2 x tp 3 = 6 does not divide 8 ranks; with pp 2, tp may be 1, 2 or 4");
+            "pp 2 x tp 3 = 6 does not divide 8 ranks; with pp 2, set tensor_parallel_degree to 1, "
+            "2 or 4");
   EXPECT_EQ(message_of({.dp_shard = 2, .tp = 2}, 8),
-            "dp_shard 2 x tp 2 = 4 does not make 8 ranks; with dp_shard 2, tp may be 4");
-  EXPECT_EQ(message_of({.tp = 3}, 8), "tp 3 does not divide 8 ranks; tp may be 1, 2, 4 or 8");
+            "dp_shard 2 x tp 2 = 4 does not make 8 ranks; with dp_shard 2, set "
+            "tensor_parallel_degree to 4");
+  EXPECT_EQ(message_of({.tp = 3}, 8),
+            "tp 3 does not divide 8 ranks; set tensor_parallel_degree to 1, 2, 4 or 8");
   EXPECT_EQ(message_of({.pp = -1}, 8),
             "pp and dp_shard are both -1; only one axis can be -1 (the remaining ranks)");
   EXPECT_THAT(message_of({.tp = 0}, 8), HasSubstr("tp 0 is not a degree; use 1 or more, or -1"));
