@@ -119,7 +119,7 @@ int run(const Args& args) {
   int steps = 10;
   std::string job_file;
   tessera::app::Flags app(
-      "Measures this machine beside its limits. All ranks work at once; the figures\n"
+      "Measures this machine beside its limits. All ranks work at once; the results\n"
       "are those of the slowest rank. Start it on all ranks with srun, mpirun or `tessera launch`.",
       "bench");
   auto gemm = app.add_subcommand(
@@ -149,7 +149,7 @@ int run(const Args& args) {
   step.add_option("config", job_file, "job file");
   step.add_option("--steps", steps, "after two that do not count").between(1, 10000).show_default();
   for (auto* command : {&gemm, &kernels, &comm, &checkpoint, &step})
-    command->add_flag("--json", wanted.json, "print the figures as JSON");
+    command->add_flag("--json", wanted.json, "print the results as JSON");
   app.require_subcommand();
   auto [own, job] = split(args);
   if (!app.parse(own)) return 0;

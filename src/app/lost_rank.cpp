@@ -43,7 +43,7 @@ std::string how_a_rank_was_lost(int signal, const std::vector<comm::RankRecord>&
                                  signal_name(signal));
   if (step > 0) text += fmt::format(" after step {}", step);
   if (saved >= 0)
-    text += fmt::format("; run the same command to resume (newest checkpoint: step {})", saved);
+    text += fmt::format("; run the same command to resume (latest checkpoint: step {})", saved);
   else if (step > 0)
     text += "; no checkpoint was saved: the same command starts from step 1";
   if (signal == SIGKILL) text += ". The kernel kills processes when memory runs out: see `dmesg`";

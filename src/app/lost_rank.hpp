@@ -9,7 +9,7 @@
 
 namespace tessera::app {
 
-/// "rank 1 was ended by signal 9 (killed) after step 17; run the same command to resume (newest
+/// "rank 1 was ended by signal 9 (killed) after step 17; run the same command to resume (latest
 /// checkpoint: step 15)". Empty where all ranks have left in good order and only chose that code.
 /// Names no rank where the records leave more than one in question, and no step where no training
 /// step has ended.

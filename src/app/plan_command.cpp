@@ -224,7 +224,7 @@ planner::Price price_of(const planner::Workload& work, const planner::Machine& m
                         const planner::Stack& stack) {
   planner::Price price = planner::price(work, machine, stack);
   tessera::require(std::isfinite(price.step_seconds) && price.step_seconds > 0, ExitCode::usage,
-                   "by machine {} and stack {} a step takes {} s; correct the figures in their "
+                   "by machine {} and stack {} a step takes {} s; correct the values in their "
                    "files",
                    machine.name, stack.name, price.step_seconds);
   return price;

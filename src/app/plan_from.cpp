@@ -98,7 +98,7 @@ struct PricedRun {
 
 std::string assumption_of(const std::string& part) {
   const std::optional<planner::Rate> rate = planner::rate_of(part);
-  return rate ? planner::name_of(*rate) : "no figure of the machine";
+  return rate ? planner::name_of(*rate) : "no value of the machine";
 }
 
 bool at_bound(double factor) {
@@ -110,7 +110,7 @@ std::string words_of(const std::vector<planner::Correction>& corrections) {
   for (const auto& [rate, factor] : corrections)
     words.push_back(fmt::format("{} x {:.3g}{}", planner::name_of(rate), factor,
                                 at_bound(factor) ? " (the bound)" : ""));
-  return words.empty() ? "no figure" : fmt::format("{}", fmt::join(words, ", "));
+  return words.empty() ? "no value" : fmt::format("{}", fmt::join(words, ", "));
 }
 
 /// "1003 ms of a step predicted, -0.2 %"

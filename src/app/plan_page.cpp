@@ -59,7 +59,7 @@ std::string picture_page(const std::string& name, const PicturedJob& job,
                   metrics::human_count(job.work.step_tokens()), job.stack.name));
   page.section("Prediction", first_figures(job, price));
   page.section("Picture: " + name,
-               report::picture(picture_of(name, job), name + " of the job; figures are below"));
+               report::picture(picture_of(name, job), name + " of the job; results are below"));
   page.section("Where it goes",
                report::grid({parts_table("time of the busiest rank", "seconds", price.seconds),
                              memory_table(price.memory)}));

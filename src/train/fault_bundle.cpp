@@ -43,7 +43,7 @@ void write_batch(const fs::path& file, const Fault& fault, const data::SampleSou
   writer.finish();
 }
 
-/// The newest checkpoint from before the fault's step that looks complete; empty if there is none.
+/// The latest checkpoint from before the fault's step that looks complete; empty if there is none.
 fs::path newest_before(const Fault& fault) {
   if (fault.checkpoints.empty()) return {};
   const std::vector<checkpoint::StepFolder> steps = checkpoint::list_steps(fault.checkpoints);

@@ -21,7 +21,7 @@ struct Fault {
 
 /// Writes job.dump_folder/faults/step-%08d: batch.safetensors, the whole global batch as a replay
 /// file of one step, and fault.json, which says what happened and how to run it again, from the
-/// newest checkpoint there is. Returns the folder. One rank calls it. Throws Error(environment or
+/// latest checkpoint there is. Returns the folder. One rank calls it. Throws Error(environment or
 /// data) if it cannot be written.
 std::filesystem::path write_fault_bundle(const plan::JobPlan& plan, const Fault& fault,
                                          const data::SampleSource& source);

@@ -59,7 +59,7 @@ check "text is validated on, too" "$(run text --training.dataset_path "$work/web
   --validation.enable --validation.dataset_path "$work/books.jsonl" --validation.samples 5)" 0
 check "so many samples of it" "$(column validation/tokens text | head -n 1)" 320
 
-# evaluated RANKS FLAG...: what eval says of the newest checkpoint of the first run.
+# evaluated RANKS FLAG...: what eval says of the latest checkpoint of the first run.
 evaluated() {
   timeout 400 "$tessera" launch -n "$1" -- eval "$work/job.toml" "${mix[@]}" "${held[@]}" --job.dump_folder "$work/whole" --json "${@:2}" 2>"$work/eval.log" |
     python3 -c 'import json, sys; d = json.load(sys.stdin); print(d["loss"], d["tokens"], " ".join(d["parts"]))'

@@ -67,7 +67,7 @@ says "in one process" generate "llama3 405B needs at least [0-9.]* TiB in one pr
 
 # A rank that is killed.
 check "a killed rank ends the job with 137" "$(train 2 lost --training.steps 9 --checkpoint.enable --checkpoint.interval 2 --debug.inject_faults 6:die:1)" 137
-says "and is named, with the way on" lost "rank 1 was ended by signal 9 (killed) after step 5; run the same command to resume (newest checkpoint: step 4)"
+says "and is named, with the way on" lost "rank 1 was ended by signal 9 (killed) after step 5; run the same command to resume (latest checkpoint: step 4)"
 check "a killed rank of a job that does not save" "$(train 2 gone --training.steps 9 --debug.inject_faults 3:die:0)" 137
 says "has no way on" gone "rank 0 was ended by signal 9 (killed) after step 2; no checkpoint was saved: the same command starts from step 1"
 

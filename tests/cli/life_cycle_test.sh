@@ -25,9 +25,9 @@ kept() { find "$work/$1/checkpoint" -maxdepth 1 -name 'step-????????' -printf '%
 check "a second run has the same bits" "$(run again --checkpoint.keep_latest_k 2 --checkpoint.keep_every 4)$(weights again)" "0$reference"
 check "and keeps the newest two and each fourth step" "$(kept again)" "step-00000004 step-00000006 step-00000008 "
 
-# A file of the newest checkpoint lacks its last byte: the run goes on from the one before and says so.
+# A file of the latest checkpoint lacks its last byte: the run goes on from the one before and says so.
 truncate -s -1 "$(find "$work/again/checkpoint/step-00000008" -name 'shard-*.h5' | sort | head -n 1)"
-check "a run whose newest checkpoint is damaged goes on" "$(run again --checkpoint.keep_latest_k 2 --checkpoint.keep_every 4)" 0
+check "a run whose latest checkpoint is damaged goes on" "$(run again --checkpoint.keep_latest_k 2 --checkpoint.keep_every 4)" 0
 check "says which one it passed over" "$(grep -c 'skipping checkpoint step-00000008: .*is damaged' "$work/again.log")" 1
 check "ends with the same bits" "$(weights again)" "$reference"
 check "and sets the damaged one aside" "$(find "$work/again/checkpoint" -maxdepth 1 -name 'step-00000008.damaged-*' | wc -l)" 1

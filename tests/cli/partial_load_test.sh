@@ -156,7 +156,7 @@ for shard in "$work/hurt/checkpoint/step-00000008"/shard-*; do
     printf '\377\376\375' | dd of="$shard" bs=1 seek=$(($(stat -c %s "$shard") * part / 8)) conv=notrunc 2>"$work/dd.log"
   done
 done
-check "an export of a run whose newest checkpoint is damaged" "$("$tessera" ckpt export "$work/hurt" --to "$work/older" >"$work/older.log" 2>&1; echo $?)" 0
+check "an export of a run whose latest checkpoint is damaged" "$("$tessera" ckpt export "$work/hurt" --to "$work/older" >"$work/older.log" 2>&1; echo $?)" 0
 says "names it" older "skipped $work/hurt/checkpoint/step-00000008: "
 says "and takes the one before" older "weights of step 4 as float32"
 check "eval takes the folder of a run" "$("$tessera" eval "$work/base" --validation.dataset replay --validation.dataset_path "$here/../golden/llama_a/batches.safetensors" --validation.steps 1 >"$work/of_run.log" 2>&1; echo $?)" 0

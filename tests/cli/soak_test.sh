@@ -29,7 +29,7 @@ export TESSERA_STRICT_TIMEOUT_SECONDS=3
 saved() { find "$work/$1/checkpoint" -maxdepth 1 -regex '.*/step-[0-9]*' 2>/dev/null | sort; }
 random() { echo $(($1 + RANDOM % ($2 - $1 + 1))); }
 
-# Something happens to a file of the newest checkpoint: the one before is taken then.
+# Something happens to a file of the latest checkpoint: the one before is taken then.
 damage() {
   local files size
   mapfile -t files < <(find "$(saved "$1" | tail -n 1)" -type f | sort)

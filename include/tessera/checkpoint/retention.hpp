@@ -34,7 +34,7 @@ struct Removal {
   std::string why;
 };
 
-/// What prune() would remove, newest first. Reads every byte of the newest checkpoint, and of older
+/// What prune() would remove, newest first. Reads every byte of the latest checkpoint, and of older
 /// ones until one is whole: that one stays. A checkpoint that looks complete counts as valid, a
 /// damaged one does not.
 std::vector<Removal> plan_prune(const std::filesystem::path& folder, const PruneOptions& options);

@@ -15,7 +15,7 @@ inline constexpr const char* kRankRecordsVariable = "TESSERA_RANK_RECORDS";
 struct RankRecord {
   int rank = 0;
   std::int64_t step = 0;         ///< the last one that has ended; 0: none
-  std::int64_t saved_step = -1;  ///< of the newest checkpoint; -1: none
+  std::int64_t saved_step = -1;  ///< of the latest checkpoint; -1: none
   bool asked_to_end = false;  ///< has got a SIGTERM, as mpirun sends it to the ranks that are left
   bool ended = false;         ///< has left in good order
   int code = -1;              ///< that it has decided to end with; -1: none

@@ -10,7 +10,7 @@
 namespace tessera::train {
 
 /// The planned model on its mesh over the ranks of `world`, with weights from LoadPlan::from if
-/// that is set, else from the newest checkpoint of the run's folder; the loss over the validation
+/// that is set, else from the latest checkpoint of the run's folder; the loss over the validation
 /// data, which the plan must have. No optimizer, no gradient. Collective. Throws Error, on all
 /// ranks alike, after a call of `failed`.
 ValidationResult evaluate(comm::World& world, const plan::JobPlan& plan, const OnFailure& failed);

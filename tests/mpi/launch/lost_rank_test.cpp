@@ -19,7 +19,7 @@ using tessera::test::TemporaryFolder;
 TEST(LostRank, IsTheOneThatNobodyAskedToEnd) {
   EXPECT_EQ(how_a_rank_was_lost(SIGSEGV, {{0, 17, 15, true, false}, {1, 17, 15, false, false}}),
             "rank 1 was ended by signal 11 (segmentation fault) after step 17; run the same "
-            "command to resume (newest "
+            "command to resume (latest "
             "checkpoint: step 15)");
 }
 

@@ -71,7 +71,7 @@ TEST_F(Upkeep, PruneKeepsTheNewestWholeOne) {
                     planned({{0, 10}});
                   },
                   ExitCode::usage),
-              HasSubstr("at least the newest"));
+              HasSubstr("at least the latest"));
   damage_data("step-00000030");  // looks complete: only reading all of it tells
   EXPECT_THAT(planned({{1, 0}}), ElementsAre("step-00000010", "step-00000015", "step-00000020"));
   PruneOptions with_damaged{{1, 0}, true};

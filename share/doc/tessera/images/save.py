@@ -40,7 +40,7 @@ def crash():
     y = 206
     return [drawing.line((x, BOTTOM + 30), (x, 300), kind="line dashed", arrow=False),
             drawing.text(x, 316, "commit point: the rename", "strong"),
-            drawing.text(LEFT, y - 14, "After a crash, the newest checkpoint is", "title left"),
+            drawing.text(LEFT, y - 14, "After a crash, the latest checkpoint is", "title left"),
             drawing.rect(LEFT, y, x - LEFT - 6, 34, "box"),
             drawing.text((LEFT + x) / 2, y + 22, "the previous one; the next save removes the partial folder"),
             drawing.rect(x + 6, y, WIDTH - x - 14, 34, "green"),
