@@ -21,6 +21,11 @@ std::unique_ptr<metrics::FolderLock> patient_lock(RunContext& run) {
   return take_folder(run.world.control(), run.plan);
 }
 
+inputs::Samples samples_after(const std::function<void(RunContext&)>& check, RunContext& run) {
+  check(run);
+  return inputs::open_samples(run.plan.data, run.plan.batch().global_batch, run.world.control());
+}
+
 }  // namespace
 
 OwnDevice watched_device(std::optional<comm::Watchdog>& watchdog, comm::World& world,
@@ -54,8 +59,7 @@ RunContext::RunContext(comm::World& ranks, const plan::JobPlan& with,
       device(with_arithmetic(plan.arithmetic, own.device)),
       injected(plan.faults.injected, device),
       folder_lock(patient_lock(*this)),
-      samples((check(*this),
-               inputs::open_samples(plan.data, plan.batch().global_batch, ranks.control()))),
+      samples(samples_after(check, *this)),
       model(model_of(plan, device)),
       mesh(ranks, plan.layout, backend_of(plan.comm.backend, device),
            ordered_sums_of(plan.arithmetic, device, injected.decorate()),
