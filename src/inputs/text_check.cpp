@@ -17,17 +17,17 @@ namespace fs = std::filesystem;
 constexpr std::size_t kMostFiles = 16;
 constexpr std::int64_t kFirstBytes = 64 << 10;
 
+/// Without a path where none can be made.
 class TemporaryFolder {
  public:
   TemporaryFolder() {
-    std::string name = (fs::temp_directory_path() / "tessera-check-XXXXXX").string();
-    require(::mkdtemp(name.data()) != nullptr, ExitCode::environment,
-            "cannot make a folder '{}'; set TMPDIR to a folder for temporary files", name);
-    path_ = name;
+    std::error_code problem;
+    std::string name = (fs::temp_directory_path(problem) / "tessera-check-XXXXXX").string();
+    if (!problem && ::mkdtemp(name.data())) path_ = name;
   }
   ~TemporaryFolder() {
     std::error_code ignored;
-    fs::remove_all(path_, ignored);
+    if (!path_.empty()) fs::remove_all(path_, ignored);
   }
   TemporaryFolder(const TemporaryFolder&) = delete;
   TemporaryFolder& operator=(const TemporaryFolder&) = delete;
@@ -40,12 +40,10 @@ class TemporaryFolder {
 
 /// Makes the tokens that a run would make, and asks whether they are enough. A message names the
 /// text in the place of the file of tokens, which is gone by then.
-void check_length(const data::TextCorpus& corpus, const fs::path& text,
+void check_length(const data::TextCorpus& corpus, const fs::path& text, const fs::path& tokens,
                   const data::Tokenizer& tokenizer, const Windows& windows) {
-  const TemporaryFolder folder;
-  const fs::path tokens = folder.path() / "text.tokens";
   try {
-    data::prepare(corpus, tokenizer, tokens, {.threads = 1});
+    data::prepare(corpus, tokenizer, tokens, data::PrepareOptions());
     data::HeldOut parts =
         data::hold_out(data::open_token_files({tokens}), *windows.seq_len, windows.held_out);
     data::WindowSource(std::move(parts.training), *windows.seq_len, 0);
@@ -64,9 +62,11 @@ void check_text(const std::vector<fs::path>& files, const data::Tokenizer& token
   const bool all = files.size() <= kMostFiles;
   const std::vector<fs::path> first(files.begin(),
                                     all ? files.end() : files.begin() + std::ptrdiff_t{kMostFiles});
-  const data::TextCorpus corpus(first, {.first_bytes = kFirstBytes});
+  const TemporaryFolder folder;
+  if (folder.path().empty()) return;  // a run has other places to unpack
+  const data::TextCorpus corpus(first, {.scratch = folder.path(), .first_bytes = kFirstBytes});
   if (all && corpus.whole() && windows.seq_len)
-    check_length(corpus, files.front(), tokenizer, windows);
+    check_length(corpus, files.front(), folder.path() / "text.tokens", tokenizer, windows);
   else
     for (std::int64_t document = 0; document < corpus.document_count(); ++document)
       corpus.text(document);
