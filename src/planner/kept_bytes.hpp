@@ -15,6 +15,13 @@ double kept_bytes(const Workload& work, const Stack& stack, bool mixture, Recomp
 /// The same of all blocks of a stage.
 double kept_bytes(const Workload& work, const Stack& stack, const StageContent& stage);
 
+/// Held for the gradients of weights alone, where a pipeline computes them later: of each product,
+/// its inputs and its outputs' gradients, recomputed or not; and gradients that come early.
+double owed_bytes(const Workload& work, const StageContent& stage);
+
+/// Of the head, between a microbatch's forward and its backward.
+double waiting_logits_bytes(const Workload& work);
+
 /// Held by the backward of a block beside that: what is recomputed, gradients, gathered tokens.
 double working_bytes(const Workload& work, const Stack& stack, bool mixture);
 

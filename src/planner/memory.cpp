@@ -2,11 +2,10 @@
 #include "tessera/planner/memory.hpp"
 
 #include <algorithm>
-#include <limits>
 
+#include "held_bytes.hpp"
 #include "kept_bytes.hpp"
 #include "physics.hpp"
-#include "pipeline_time.hpp"
 #include "shares.hpp"
 #include "step_bound.hpp"
 
@@ -32,9 +31,6 @@ void add_fsdp(const Workload& work, const Params& all, const Params& largest_blo
                        ? blocks * gathered_bytes(work, largest_block) + gathered_bytes(work, ends)
                        : gathered_bytes(work, all);
   if (work.reshard) out.gathered += work.gradient_bytes * largest_block.all();
-  // Without shards, the gradients of microbatches are added where the optimizer reads them.
-  if (work.unsharded_gradients && !is_unsharded(work))
-    out.gathered += work.gradient_bytes * all.all();
 }
 
 void add_distributed_optimizer(const Workload& work, const Stack& stack, const Params& all,
@@ -58,10 +54,23 @@ double left_on_device(const Workload& work, const Stack& stack, PipelineRank ran
   return 2 * left;
 }
 
-/// `activations`: what is kept meanwhile.
+/// Of activations, where those of some layers go to the host.
+double share_on_device(const Workload& work) {
+  return work.offloaded_layers > 0 ? std::max(0.1, 1 - static_cast<double>(work.offloaded_layers) /
+                                                           static_cast<double>(work.model.layers))
+                                   : 1;
+}
+
+/// Other programs keep the memory of gradients that are reduced, as what they report has it.
+double whole_gradients(const Workload& work, const Stack& stack, const Params& all,
+                       const Held& held) {
+  return stack.frees_gradients ? held.gradients : summed_bytes(work, all);
+}
+
 Memory memory_of_rank(const Workload& work, const Stack& stack, PipelineRank rank,
-                      double activations) {
+                      const Held& held) {
   Memory out;
+  out.loss = held.loss, out.working = held.working;
   Params all, largest, ends;
   for (const StageIndex index : work.pipeline.map.stages_of(rank)) {
     const StageContent& stage = work.pipeline.stages[index];
@@ -70,27 +79,19 @@ Memory memory_of_rank(const Workload& work, const Stack& stack, PipelineRank ran
       if ((mixture ? stage.mixtures : stage.dense) <= 0) continue;
       const Params block = params_of_block(work, mixture);
       if (block.all() > largest.all()) largest = block;
-      out.working = std::max(out.working, working_bytes(work, stack, mixture));
     }
     if (stage.embedding && !stores_what_layers_read(work)) ends.add(params_of_embedding(work));
     if (stage.head) ends.add(params_of_head(work));
-    if (stage.head) out.loss = loss_bytes(work, stack);
   }
-  // The last forward of a pair may compute its loss beside a backward's block.
-  const bool pairs = work.pipeline.pairs == schedule::Pairs::together;
-  if (!stack.loss_beside_blocks && !pairs) out.working = std::max(0.0, out.working - out.loss);
   if (work.distributed_optimizer)
     add_distributed_optimizer(work, stack, all, out);
   else
     add_fsdp(work, all, largest, ends, out);
-  out.activations = activations;
-  if (work.offload) {
-    out.activations = std::min(activations, left_on_device(work, stack, rank));
-    out.on_host = activations - out.activations;
-  }
-  if (work.offloaded_layers > 0)
-    out.activations *= std::max(0.1, 1 - static_cast<double>(work.offloaded_layers) /
-                                             static_cast<double>(work.model.layers));
+  out.gathered += whole_gradients(work, stack, all, held);
+  const double left =
+      work.offload ? std::min(held.kept, left_on_device(work, stack, rank)) : held.kept;
+  out.on_host = held.kept - left;
+  out.activations = left * share_on_device(work) + held.owed;
   return out;
 }
 
@@ -103,10 +104,8 @@ double Memory::total() const {
 }
 
 Memory memory_of(const Workload& work, const Stack& stack, PipelineRank rank) {
-  const double kept = most_in_flight(work.pipeline, rank, [&](StageIndex stage) {
-    return kept_bytes(work, stack, work.pipeline.stages[stage]);
-  });
-  return memory_of_rank(work, stack, rank, kept);
+  return memory_of_rank(work, stack, rank,
+                        most_held(work.pipeline, rank, stage_bytes(work, stack)));
 }
 
 Memory memory_of(const Workload& work, const Stack& stack) {
@@ -118,14 +117,16 @@ Memory memory_of(const Workload& work, const Stack& stack) {
   return most;
 }
 
-double least_bytes(const Workload& work, const Stack& stack, const std::vector<int>& in_flight) {
+double least_bytes(const Workload& work, const Stack& stack, const RankMoments& moments) {
+  // Of what goes to the host, nobody knows when most is left.
+  if (work.offload || work.offloaded_layers > 0) return least_bytes(work, stack);
+  const BytesOfStages bytes = stage_bytes(work, stack);
   double most = 0;
   for (const PipelineRank rank : work.pipeline.map.each_rank()) {
-    double least = std::numeric_limits<double>::infinity();
-    for (const StageIndex stage : work.pipeline.map.stages_of(rank))
-      least = std::min(least, kept_bytes(work, stack, work.pipeline.stages[stage]));
-    const double kept = least * in_flight[static_cast<std::size_t>(rank.value())];
-    most = std::max(most, memory_of_rank(work, stack, rank, kept).total());
+    Held held;
+    for (const Moment& moment : moments[static_cast<std::size_t>(rank.value())])
+      if (const Held at = held_at(moment, bytes); at.total() > held.total()) held = at;
+    most = std::max(most, memory_of_rank(work, stack, rank, held).total());
   }
   return most;
 }

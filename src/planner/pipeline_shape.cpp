@@ -3,8 +3,6 @@
 
 #include <algorithm>
 
-#include "tessera/schedule/schedule.hpp"
-
 namespace tessera::planner {
 namespace {
 
@@ -28,12 +26,6 @@ PartSeconds sum_of(const PerPart<double>& cells, const PerPart<PartSeconds>& par
     sum.weight += cells[part] * each.weight;
   }
   return sum;
-}
-
-std::vector<int> peaks_of(const schedule::ActionLists& lists) {
-  std::vector<int> out;
-  for (const schedule::ActionList& list : lists) out.push_back(peak_activations(list));
-  return out;
 }
 
 }  // namespace
@@ -80,19 +72,6 @@ double least_seconds(const Pipeline& pipeline, const std::vector<RankShape>& ran
     least = std::max(least, splits ? std::max(last_input, all) : all + drain + before.weight);
   }
   return least * pipeline.rounds;
-}
-
-std::vector<int> least_in_flight(const Pipeline& pipeline, const schedule::Traits* schedule) {
-  const int ranks = pipeline.ranks(), all = pipeline.microbatches;
-  if (ranks == 1 || (!pipeline.lists && !schedule))
-    return std::vector<int>(static_cast<std::size_t>(ranks), pipeline.chunks());
-  if (pipeline.lists) return peaks_of(*pipeline.lists);
-  if (schedule->keeps_all)
-    return std::vector<int>(static_cast<std::size_t>(ranks), all * pipeline.chunks());
-  // The steady state holds most. Rounds keep their size.
-  const int round = schedule->equal_rounds ? all / std::max(1, all / ranks) : ranks;
-  const int microbatches = std::min(all, 3 * round + all % round);
-  return peaks_of(compute_orders(schedule->kind, pipeline.map, microbatches));
 }
 
 }  // namespace tessera::planner

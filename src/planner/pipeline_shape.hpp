@@ -44,8 +44,4 @@ struct PartSeconds {
 double least_seconds(const Pipeline& pipeline, const std::vector<RankShape>& ranks,
                      const PerPart<PartSeconds>& parts, const MessageSeconds& message, bool splits);
 
-/// The activations of a stage and a microbatch that each rank holds at the same time, at least.
-/// `schedule`: null where the pipeline has one rank, or lists of its own.
-std::vector<int> least_in_flight(const Pipeline& pipeline, const schedule::Traits* schedule);
-
 }  // namespace tessera::planner

@@ -89,23 +89,4 @@ double pipeline_seconds(const Pipeline& pipeline, const StageDurations& duration
   return round * pipeline.rounds;
 }
 
-double most_in_flight(const Pipeline& pipeline, schedule::PipelineRank rank,
-                      const std::function<double(schedule::StageIndex)>& bytes) {
-  if (pipeline.ranks() == 1) {
-    double all = 0;
-    for (const schedule::StageIndex stage : pipeline.map.each_stage()) all += bytes(stage);
-    return all;
-  }
-  const bool keeps_all = pipeline.kind && traits_of(*pipeline.kind).keeps_all;
-  const int shorter = 3 * pipeline.ranks() + pipeline.microbatches % pipeline.ranks();
-  const int microbatches =
-      keeps_all ? pipeline.microbatches : std::min(pipeline.microbatches, shorter);
-  double now = 0, most = 0;
-  for (const schedule::Action& action : (*lists_of(pipeline, microbatches))[rank]) {
-    if (const int kept = kept_by(action.kind)) now += kept * bytes(action.stage);
-    most = std::max(most, now);
-  }
-  return most;
-}
-
 }  // namespace tessera::planner

@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A pipeline as its action lists: how long a step takes, and what is kept meanwhile.
+// A pipeline as its action lists: how long a step takes.
 #pragma once
-
-#include <functional>
 
 #include "tessera/planner/workload.hpp"
 #include "tessera/schedule/timeline.hpp"
@@ -29,10 +27,5 @@ IndexedVector<schedule::StageIndex, PairCounts> pairs_in(const Pipeline& pipelin
 
 /// Seconds of all rounds of a step.
 double pipeline_seconds(const Pipeline& pipeline, const StageDurations& durations);
-
-/// The largest sum of bytes(stage) over microbatches whose forward is done on `rank`, and whose
-/// backward is not.
-double most_in_flight(const Pipeline& pipeline, schedule::PipelineRank rank,
-                      const std::function<double(schedule::StageIndex)>& bytes);
 
 }  // namespace tessera::planner

@@ -113,11 +113,11 @@ class Search {
 
   void add_variants(const Node& node) {
     Workload work = space_.without_lists(node.variant);
-    const std::vector<int>& in_flight = in_flight_of(node.variant, work.pipeline);
+    const RankMoments& moments = moments_of(node.variant, work.pipeline);
     work.unsharded_gradients = false;
     const bool fits = std::ranges::any_of(std::array{true, false}, [&](bool reshard) {
       work.reshard = reshard;
-      return may_fit(least_bytes(work, stack_, in_flight), machine_);
+      return may_fit(least_bytes(work, stack_, moments), machine_);
     });
     if (!fits) return;
     const std::vector<RankShape> shapes = shapes_of(work.pipeline);
@@ -125,7 +125,7 @@ class Search {
       if (!space_.legal(variant)) return;
       const Workload one = space_.without_lists(variant);
       const double seconds = bounds_[node.bound].seconds(one, shapes, splits(variant, one));
-      if (seconds > threshold() || !may_fit(least_bytes(one, stack_, in_flight), machine_)) return;
+      if (seconds > threshold() || !may_fit(least_bytes(one, stack_, moments), machine_)) return;
       push(seconds, Node::Level::variant, node.bound, variant);
     });
   }
@@ -136,10 +136,10 @@ class Search {
     return work.pipeline.lists || !schedule || schedule->splits_backward;
   }
 
-  const std::vector<int>& in_flight_of(const Variant& variant, const Pipeline& pipeline) {
+  const RankMoments& moments_of(const Variant& variant, const Pipeline& pipeline) {
     const std::array key{variant[Knob::pp], variant[Knob::schedule], pipeline.microbatches};
-    const auto [at, is_new] = in_flight_.try_emplace(key);
-    if (is_new) at->second = least_in_flight(pipeline, space_.schedule_of(variant));
+    const auto [at, is_new] = moments_.try_emplace(key);
+    if (is_new) at->second = full_moments(pipeline, space_.schedule_of(variant));
     return at->second;
   }
 
@@ -176,7 +176,7 @@ class Search {
   const Stack& stack_;
   std::size_t shown_;
   std::vector<StepBound> bounds_;
-  std::map<std::array<int, 3>, std::vector<int>> in_flight_;
+  std::map<std::array<int, 3>, RankMoments> moments_;
   std::priority_queue<Node, std::vector<Node>, decltype(&later)> nodes_{later};
   SearchResult out_;
 };

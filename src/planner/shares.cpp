@@ -63,6 +63,12 @@ bool is_unsharded(const Workload& work) {
   return shards_of(work) == 1 && (!work.model.mixture || expert_shards_of(work) == 1);
 }
 
+double summed_bytes(const Workload& work, const Params& params) {
+  if (!work.unsharded_gradients || work.distributed_optimizer) return 0;
+  return work.gradient_bytes * ((shards_of(work) > 1 ? params.dense : 0) +
+                                (expert_shards_of(work) > 1 ? params.experts : 0));
+}
+
 double gathered_bytes(const Workload& work, const Params& params) {
   return params.dense_gathered + element_bytes(work.precision) * params.experts;
 }

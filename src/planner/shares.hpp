@@ -33,6 +33,9 @@ int expert_shards_of(const Workload& work);
 
 /// No rank has a part of another one's weights.
 bool is_unsharded(const Workload& work);
+/// Of the whole gradients in which a rank adds up those of microbatches. Without shards, it adds
+/// them where the optimizer reads them.
+double summed_bytes(const Workload& work, const Params& params);
 /// Of whole weights as gathered.
 double gathered_bytes(const Workload& work, const Params& params);
 /// The stored weights have the layers' type, and are whole: but for weights in bytes, nothing is

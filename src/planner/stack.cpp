@@ -30,11 +30,12 @@ constexpr std::array<Key<double>, 11> kNumbers{
      {"optimizer_bytes", &Stack::optimizer_bytes},
      {"working_factor", &Stack::working_factor},
      {"fsdp_copies", &Stack::fsdp_copies}}};
-constexpr std::array<Key<bool>, 13> kTruths{
+constexpr std::array<Key<bool>, 14> kTruths{
     {{"tp_overlap", &Stack::tp_overlap},
      {"distributed_optimizer", &Stack::distributed_optimizer},
      {"recast_weights", &Stack::recast_weights},
      {"early_stop", &Stack::early_stop},
+     {"frees_gradients", &Stack::frees_gradients},
      {"fused_loss", &Stack::fused_loss},
      {"loss_beside_blocks", &Stack::loss_beside_blocks},
      {"offload", &Stack::offload},

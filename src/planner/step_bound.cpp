@@ -79,7 +79,9 @@ double state_bytes(const Workload& work, const Stack& stack) {
   double sum = (work.master_bytes + work.gradient_bytes + 2 * work.moment_bytes) * own;
   if (!work.reshard && !reads_stored_weights(work))
     sum += element_bytes(work.precision) * all.all();
-  if (work.unsharded_gradients && !is_unsharded(work)) sum += work.gradient_bytes * all.all();
+  // A pipeline frees each chunk's at another time.
+  const bool all_at_once = work.pipeline.ranks() == 1 && work.pipeline.microbatches_a_step() > 1;
+  if (all_at_once || !stack.frees_gradients) sum += summed_bytes(work, all);
   return sum;
 }
 

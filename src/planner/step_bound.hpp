@@ -4,6 +4,7 @@
 #pragma once
 
 #include "cell_time.hpp"
+#include "held_bytes.hpp"
 #include "pipeline_shape.hpp"
 #include "shares.hpp"
 
@@ -37,8 +38,7 @@ class StepBound {
 /// At least so many bytes are held by the rank that needs most: state, what is gathered, and a
 /// microbatch on its way through all stages.
 double least_bytes(const Workload& work, const Stack& stack);
-/// A better bound: `in_flight` activations are on each rank of the pipeline, whose stages are
-/// known.
-double least_bytes(const Workload& work, const Stack& stack, const std::vector<int>& in_flight);
+/// A better bound: each rank of the pipeline, whose stages are known, has these moments.
+double least_bytes(const Workload& work, const Stack& stack, const RankMoments& moments);
 
 }  // namespace tessera::planner

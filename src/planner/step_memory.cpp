@@ -3,8 +3,7 @@
 
 #include <algorithm>
 
-#include "kept_bytes.hpp"
-#include "pipeline_time.hpp"
+#include "held_bytes.hpp"
 #include "tessera/planner/price.hpp"
 
 namespace tessera::planner {
@@ -13,6 +12,12 @@ namespace {
 using schedule::PipelineRank;
 using schedule::TimedAction;
 
+schedule::ActionList actions_of(const std::vector<TimedAction>& timed) {
+  schedule::ActionList out;
+  for (const TimedAction& each : timed) out.push_back(each.action);
+  return out;
+}
+
 }  // namespace
 
 IndexedVector<PipelineRank, RankMemory> memory_over_step(const Workload& work,
@@ -20,23 +25,29 @@ IndexedVector<PipelineRank, RankMemory> memory_over_step(const Workload& work,
                                                          const Stack& stack) {
   const Pipeline& pipeline = work.pipeline;
   const schedule::Timeline timeline = step_timeline(work, machine, stack);
+  const BytesOfStages bytes = stage_bytes(work, stack);
   IndexedVector<PipelineRank, RankMemory> out;
   for (const PipelineRank rank : pipeline.map.each_rank()) {
     const Memory memory = memory_of(work, stack, rank);
-    RankMemory here{memory.total() - memory.activations, {}};
-    double now = 0, most = 0, until = 0;
+    const Held peak = most_held(pipeline, rank, bytes);
+    // Offloading leaves a share of what is kept on the device.
+    const double share = peak.kept > 0 ? (memory.activations - peak.owed) / peak.kept : 1;
+    const auto varying = [&](const Held& held) {
+      return share * held.kept + held.owed + held.gradients + held.loss + held.working;
+    };
+    HeldCounts counts(pipeline.map.stages_of(rank), actions_of(timeline.ranks[rank]),
+                      pipeline.rounds);
+    const double idle = held_at(counts.now(), bytes).working;
+    const auto now = [&] { return varying(held_at(counts.now(), bytes)) - idle; };
+    RankMemory here{memory.total() - varying(peak) + idle, {}};
+    double until = 0;
     for (const TimedAction& timed : timeline.ranks[rank]) {
-      here.activations.push_back({std::max(until, timed.begin), now});
-      now +=
-          kept_by(timed.action.kind) * kept_bytes(work, stack, pipeline.stages[timed.action.stage]);
+      here.activations.push_back({std::max(until, timed.begin), now()});
+      counts.run(timed.action);
       // Of a pair, what one adds is there before the other frees its own.
       until = timed.action.overlaps_next ? (timed.begin + timed.end) / 2 : timed.end;
-      here.activations.push_back({until, now});
-      most = std::max(most, now);
+      here.activations.push_back({until, now()});
     }
-    // Offloading takes its share of what is kept.
-    for (MemoryPoint& point : here.activations)
-      point.bytes *= most > 0 ? memory.activations / most : 0;
     out.push_back(std::move(here));
   }
   return out;

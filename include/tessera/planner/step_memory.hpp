@@ -14,8 +14,8 @@ struct MemoryPoint {
 
 struct RankMemory {
   double constant = 0;  ///< what does not depend on microbatches, with the buffers of a block
-  /// Activations from the first microbatch to the last of a round, with straight lines between. The
-  /// largest is that of memory_of().
+  /// Activations, the loss and whole gradients, from the first microbatch to the last of a round,
+  /// with straight lines between. The largest is that of memory_of().
   std::vector<MemoryPoint> activations;
 };
 

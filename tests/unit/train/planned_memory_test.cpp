@@ -50,12 +50,16 @@ Flags axis(const std::string& name, const char* degree) {
   return {"--parallelism." + name + "_parallel_degree", degree};
 }
 
-Flags pipeline(const char* schedule) {
-  return axis("pipeline", "4") + Flags{"--training.local_batch_size", "8",
-                                       "--parallelism.pipeline_parallel_schedule", schedule};
+Flags scheduled(const char* schedule, const char* ranks = "4") {
+  return axis("pipeline", ranks) + Flags{"--parallelism.pipeline_parallel_schedule", schedule};
 }
 
-Flags mixture(const char* family, const char* flavor, const char* experts) {
+Flags pipeline(const char* schedule, const char* ranks = "4", const char* microbatches = "8") {
+  return scheduled(schedule, ranks) + Flags{"--training.local_batch_size", microbatches};
+}
+
+Flags mixture(const char* family, const char* flavor, const char* experts,
+              const char* batch = "4") {
   return Flags{"--model.name",
                family,
                "--model.flavor",
@@ -63,7 +67,7 @@ Flags mixture(const char* family, const char* flavor, const char* experts) {
                "--training.seq_len",
                "4096",
                "--training.local_batch_size",
-               "4",
+               batch,
                "--debug.moe_force_load_balance"} +
          axis("expert", experts);
 }
@@ -91,11 +95,34 @@ const JobCase kJobs[] = {
     {"Context2", 16, k8B + kKeepAll + axis("context", "2")},
     {"Pipeline", 32, k8B + kKeepAll + pipeline("1F1B")},
     {"PipelineZbv", 32, k8B + kKeepAll + pipeline("ZBVZeroBubble")},
+    {"FullZbh1", 32, k8B + kFull + pipeline("ZBH1")},
+    {"ByOperationZbh1", 32, k8B + kOp + pipeline("ZBH1")},
+    {"AllZbh1Of8", 64, k8B + kKeepAll + pipeline("ZBH1", "8", "16")},
+    {"FullInterleavedZeroBubble", 32, k8B + kFull + pipeline("InterleavedZeroBubble")},
+    {"ByOperationInterleavedZeroBubble", 32, k8B + kOp + pipeline("InterleavedZeroBubble")},
+    {"AllInterleavedZeroBubble", 32, k8B + kKeepAll + pipeline("InterleavedZeroBubble")},
+    {"FullZbvOf8", 64, k8B + kFull + pipeline("ZBVZeroBubble", "8", "16")},
+    {"ByOperationZbv", 32, k8B + kOp + pipeline("ZBVZeroBubble")},
+    {"FullDualPipeV", 32, k8B + kFull + pipeline("DualPipeV")},
+    {"ByOperationDualPipeVOf8", 64, k8B + kOp + pipeline("DualPipeV", "8", "16")},
+    {"AllDualPipeV", 32, k8B + kKeepAll + pipeline("DualPipeV")},
+    {"FullZbh1Tensor8", 128, k8B + kFull + pipeline("ZBH1", "4") + axis("tensor", "8")},
+    {"FullZbh1Async", 32, k8B + kFull + pipeline("ZBH1") + axis("tensor", "2") + kAsync},
+    {"FullZbh1Float8", 32, k8B + kFull + pipeline("ZBH1") + kFloat8},
+    {"FullZbh1Fused", 32, k8B + kFull + pipeline("ZBH1") + kFused},
+    {"FullGpipe", 32, k8B + kFull + pipeline("GPipe")},
+    {"PipelineOfFew", 32, k8B + kKeepAll + pipeline("1F1B", "4", "4")},
+    {"InterleavedOfFew", 32, k8B + kFull + pipeline("Interleaved1F1B", "4", "4")},
+    {"Interleaved", 32, k8B + kFull + pipeline("Interleaved1F1B")},
     {"LargeAll", 256, k70B + kKeepAll},
     {"LargeFull", 64, k70B + kFull},
     {"Mixtral", 8, mixture("mixtral", "8x7B", "1")},
     {"DeepSeek", 8, mixture("deepseek_v3", "16B", "8")},
     {"Qwen", 8, mixture("qwen3", "30B-A3B", "8")},
+    {"DeepSeekZbh1", 32, mixture("deepseek_v3", "16B", "8", "8") + kFull + scheduled("ZBH1")},
+    {"DeepSeekDualPipeV", 32,
+     mixture("deepseek_v3", "16B", "8", "8") + kFull + scheduled("DualPipeV")},
+    {"QwenZbv", 32, mixture("qwen3", "30B-A3B", "8", "8") + kFull + scheduled("ZBVZeroBubble")},
     {"QwenCapacity", 8, mixture("qwen3", "30B-A3B", "8") + kCapacity},
     {"DeepSeekCapacity", 8, mixture("deepseek_v3", "16B", "8") + kCapacity},
     {"QwenOnce", 8, mixture("qwen3", "30B-A3B", "8") + kOnce},
