@@ -77,28 +77,45 @@ void CellParts::core(double head_dim, double kv_bytes) {
   }
   note("attention", tokens() * work.model.attention_width() / work.tp * (seq + windowed) / 2,
        tokens() * (kv_bytes + 2 * work.model.attention_width() / work.tp), forward);
-  if (work.cp > 1) rotate_keys(forward, backward, kv_bytes);
+  if (work.cp > 1) share_keys(forward, backward, kv_bytes);
   time.forward[Category::attention] += forward;
   time.input[Category::attention] += backward;
   if (attention_again()) time.recomputed[Category::attention] += forward;
 }
 
-void CellParts::rotate_keys(double forward, double backward, double kv_bytes) {
-  const int steps = work.cp - 1;
-  const double send =
-      send_seconds(machine, tokens() * kv_bytes, work.tp) + turn_seconds(machine, 2);
+void CellParts::share_keys(double forward, double backward, double kv_bytes) {
+  const Group group = group_of(machine, work.cp, work.tp);
+  const double own = tokens() * kv_bytes;
   // The cores of a host copy what they send; links of GPUs do it beside the computation.
   const double hidden = machine.host ? 0 : 1.0 / work.cp;
+  const auto exposed = [&](double sent, double computed) {
+    return std::max(0.0, sent - computed * hidden);
+  };
   const double width = work.model.attention_width() / 2 / work.tp;
+  const int steps = work.cp - 1;
+  double there = 0, back = 0, calls = 0;  // of one forward
+  if (work.gathers_keys) {
+    const double gather =
+        gather_seconds(machine, own * work.cp, group) + turn_seconds(machine, work.cp);
+    // Gradients are added in float32, after all are there.
+    const double wide = 4 / element_bytes(work.precision);
+    there = exposed(gather, forward);
+    back = exposed(gather, backward) + turn_seconds(machine, work.cp) +
+           gather_seconds(machine, own * wide * work.cp, group);
+    calls = 1;
+  } else {
+    const double send = send_seconds(machine, own, group) + turn_seconds(machine, 2);
+    there = steps * exposed(send, forward);
+    back = steps * exposed(2 * send, backward);
+    calls = steps;
+  }
   // Partial outputs are rescaled and added in float32; so are gradients of keys and values.
-  const double merge = stream_seconds(machine, tokens() * width * 12 * steps);
-  const double there = steps * std::max(0.0, send - forward * hidden) + merge;
+  there += stream_seconds(machine, tokens() * width * 12 * steps);
+  back += stream_seconds(machine, tokens() * (kv_bytes + 2 * width) * 3 * steps);
   time.forward[Category::cp] += there;
-  time.input[Category::cp] +=
-      steps * std::max(0.0, 2 * send - backward * hidden) +
-      stream_seconds(machine, tokens() * (kv_bytes + 2 * width) * 3 * steps);
+  time.input[Category::cp] += back;
   if (attention_again()) time.recomputed[Category::cp] += there;
-  time.calls += steps * (attention_again() ? 3 : 2);
+  time.calls += calls * (attention_again() ? 2 : 1) + (work.gathers_keys ? 2 : steps);
 }
 
 }  // namespace tessera::planner

@@ -61,7 +61,7 @@ class CellParts {
   void projections();
   void latent_projections();
   void core(double head_dim, double kv_bytes);
-  void rotate_keys(double forward, double backward, double kv_bytes);
+  void share_keys(double forward, double backward, double kv_bytes);
   void shared_experts();
   void experts(double routed, double local);
   void exchange(double routed);

@@ -27,6 +27,16 @@ double hop_seconds(const Machine& machine, const Group& group) {
          (domains > 1 ? domains * physics::kNicHopSeconds : 0);
 }
 
+/// Up and down trees of the domains, whose ranks are chains (NCCL's double binary trees, which
+/// share the bytes).
+double tree_seconds(const Machine& machine, double bytes, const Group& group) {
+  const double inside = group.local > 1 ? bytes / nvlink(machine) : 0;
+  const double between = bytes / (nic(machine) * group.local);
+  const double hops = std::ceil(std::log2(group.domains())) * physics::kNicHopSeconds +
+                      (group.local - 1) * physics::kNvlinkHopSeconds;
+  return 2 * (std::max(inside, between) + hops);
+}
+
 }  // namespace
 
 Group group_of(const Machine& machine, int ranks, int stride) {
@@ -49,7 +59,9 @@ double gather_seconds(const Machine& machine, double bytes, const Group& group) 
 }
 
 double all_reduce_seconds(const Machine& machine, double bytes, const Group& group) {
-  return 2 * gather_seconds(machine, bytes, group);
+  const double ring = 2 * gather_seconds(machine, bytes, group);
+  if (group.domains() == 1 || machine.host || bytes <= 0) return ring;
+  return std::min(ring, tree_seconds(machine, bytes, group));
 }
 
 double exchange_seconds(const Machine& machine, double sent_bytes, const Group& group,
@@ -65,9 +77,9 @@ double exchange_seconds(const Machine& machine, double sent_bytes, const Group& 
          (group.domains() > 1 ? physics::kNicHopSeconds : physics::kMessageSeconds);
 }
 
-double send_seconds(const Machine& machine, double bytes, int stride) {
+double send_seconds(const Machine& machine, double bytes, const Group& group) {
   if (machine.host) return bytes / nvlink(machine) + machine.host->node.call_seconds;
-  if (stride < machine.nvlink_domain) return bytes / nvlink(machine) + physics::kMessageSeconds;
+  if (group.domains() == 1) return bytes / nvlink(machine) + physics::kMessageSeconds;
   return bytes / nic(machine) + physics::kNicHopSeconds;
 }
 

@@ -3,7 +3,8 @@
 //
 // All rings of a domain share its network cards: what enters a domain of `local` ranks is spread
 // over `local` cards (NCCL's rail-aligned rings). The cost of a ring is that of Thakur,
-// Rabenseifner and Gropp, https://doi.org/10.1177/1094342005051521.
+// Rabenseifner and Gropp, https://doi.org/10.1177/1094342005051521; NCCL's trees are those of
+// Sanders, Speck and Traeff, https://doi.org/10.1016/j.parco.2009.09.001.
 #pragma once
 
 #include "tessera/planner/machine.hpp"
@@ -26,12 +27,13 @@ double turn_seconds(const Machine& machine, int ranks);
 
 /// all_gather to, or reduce_scatter of, `bytes` on every rank.
 double gather_seconds(const Machine& machine, double bytes, const Group& group);
+/// A ring, or a tree of the domains if that is faster: its latency grows with their logarithm.
 double all_reduce_seconds(const Machine& machine, double bytes, const Group& group);
 /// all_to_all in which every rank sends `sent_bytes`, spread evenly. `kept_between`: share of the
 /// bytes between domains that is left when a token goes to each domain once.
 double exchange_seconds(const Machine& machine, double sent_bytes, const Group& group,
                         double kept_between = 1);
-/// One message to the GPU at distance `stride`.
-double send_seconds(const Machine& machine, double bytes, int stride);
+/// One message of each rank of the group to the next. All wait for those between domains.
+double send_seconds(const Machine& machine, double bytes, const Group& group);
 
 }  // namespace tessera::planner

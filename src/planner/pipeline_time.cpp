@@ -60,9 +60,17 @@ MessageSeconds messages_of(const Workload& work, const Machine& machine, const S
   if (ranks == 1) return {};
   const double bytes = work.local_tokens() * static_cast<double>(work.model.dim) *
                        element_bytes(work.precision) / work.tp;
-  return {send_seconds(machine, bytes, work.gpus / ranks) + turn_seconds(machine, 2),
-          stack.p2p_overlap == MessageOverlap::never ||
-              (stack.p2p_overlap == MessageOverlap::chunks && work.pipeline.chunks() == 1)};
+  const bool blocks = stack.p2p_overlap == MessageOverlap::never ||
+                      (stack.p2p_overlap == MessageOverlap::chunks && work.pipeline.chunks() == 1);
+  const int stride = work.gpus / ranks;
+  const double slowest = send_seconds(machine, bytes, group_of(machine, ranks, stride)),
+               fastest = send_seconds(machine, bytes, group_of(machine, 1, stride));
+  // Ranks that compute nothing meanwhile all wait for the slowest. Otherwise what counts is the
+  // way through the pipeline, on which few messages may leave a domain.
+  const int domains = (work.gpus + machine.nvlink_domain - 1) / machine.nvlink_domain;
+  const double leave = std::min(1.0, static_cast<double>(domains - 1) / (ranks - 1));
+  const double delay = blocks ? slowest : fastest + leave * (slowest - fastest);
+  return {delay + turn_seconds(machine, 2), blocks};
 }
 
 std::shared_ptr<const ActionLists> lists_of(const Pipeline& pipeline, int microbatches) {

@@ -11,7 +11,7 @@ using StageDurations = IndexedVector<schedule::StageIndex, schedule::Durations>;
 
 /// Between stages.
 struct MessageSeconds {
-  double delay = 0;     ///< until the other rank has it
+  double delay = 0;     ///< until the other rank has it, on average
   bool blocks = false;  ///< both ranks compute nothing meanwhile
 };
 MessageSeconds messages_of(const Workload& work, const Machine& machine, const Stack& stack);

@@ -93,6 +93,7 @@ struct Workload {
   double recomputed_blocks = 1;       ///< share of the blocks to which `recompute` applies
   std::int64_t offloaded_layers = 0;  ///< activations of these go to the host
   bool offload = false;               ///< so do all that blocks keep, but for the last ones
+  bool gathers_keys = false;          ///< of context parallelism: at once, and not in a ring
   bool async_tp = false;
   bool loss_parallel = true;
   std::int64_t loss_chunk_tokens = 0;  ///< whose logits exist at once; 0 = a microbatch's

@@ -122,6 +122,55 @@ TEST(JobPrice, TensorParallelismAcrossNodesIsSlower) {
   EXPECT_GT(with("16"), with("8"));
 }
 
+/// A ring of 8,192 nodes would take longer than a step; a tree has 13 levels.
+TEST(JobPrice, ReplicasOfManyNodesAreSummedAlongATree) {
+  const auto with = [](int gpus) {
+    return price_of(gpus, {"--parallelism.data_parallel_shard_degree", "8",
+                           "--parallelism.data_parallel_replicate_degree", std::to_string(gpus / 8),
+                           "--activation_checkpoint.mode", "full"})
+        .tokens_per_second_per_gpu;
+  };
+  EXPECT_GT(with(65536), 0.95 * with(512));
+}
+
+/// Seconds of an axis on nodes of 8 GPUs to those of one NVLink domain.
+double slower_with_nodes_of_8(int gpus, const Flags& flags, double Exposed::*axis) {
+  const Stack stack = load_stack("tessera");
+  const Workload work = workload_of(job(gpus, flags), stack);
+  Machine machine = load_machine("h100-700w");
+  const double nodes = price(work, machine, stack).exposed.*axis;
+  machine.nvlink_domain = gpus;
+  return nodes / (price(work, machine, stack).exposed.*axis);
+}
+
+TEST(JobPrice, GroupsOfSeveralNodesSendOverTheNetwork) {
+  for (const char* rotation : {"allgather", "alltoall"}) {
+    const Flags across{"--parallelism.context_parallel_rotate_method", rotation,
+                       "--parallelism.context_parallel_degree"};
+    const auto with = [&](const char* degree) {
+      Flags flags = across;
+      flags.emplace_back(degree);
+      return slower_with_nodes_of_8(32, flags, &Exposed::cp);
+    };
+    EXPECT_EQ(with("8"), 1) << rotation;
+    // A gather enters a node over all of its cards, a message of the ring over one.
+    EXPECT_GT(with("32"), rotation == std::string("alltoall") ? 1.5 : 1) << rotation;
+  }
+  const Flags stages{"--parallelism.pipeline_parallel_degree", "4", "--training.local_batch_size",
+                     "8"};
+  EXPECT_EQ(slower_with_nodes_of_8(8, stages, &Exposed::pp), 1);
+  EXPECT_GT(slower_with_nodes_of_8(16, stages, &Exposed::pp), 1);
+}
+
+TEST(JobPrice, KeysAreSentAsTheJobSays) {
+  const auto with = [](const char* rotation) {
+    return price_of(32, {"--parallelism.context_parallel_degree", "8",
+                         "--parallelism.context_parallel_rotate_method", rotation})
+        .exposed.cp;
+  };
+  EXPECT_NE(with("allgather"), with("alltoall"));
+}
+
 TEST(JobPrice, AsynchronousTensorParallelismSparesWaitingWhereItActs) {
   const auto with = [](Flags more) {
     more.insert(more.end(), {"--parallelism.tensor_parallel_degree", "4"});
