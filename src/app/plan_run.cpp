@@ -65,21 +65,33 @@ RunForecast forecast_of(const RunRequest& request, const plan::JobPlan& plan,
   out.goodput = share(out.steps_between_saves);
   out.best_goodput = share(out.best_steps_between_saves);
   out.cost = planner::run_cost(work, price, machine, out.tokens, out.goodput);
+  constexpr double kLeastGoodput = 0.001;
+  out.finishes = out.goodput >= kLeastGoodput;
   out.unit = planner::unit_of(machine);
   if (request.dollars) out.dollars = *request.dollars * out.cost.gpu_hours;
   return out;
 }
 
-std::string run_text(const RunForecast& run) {
+namespace {
+
+std::string cost_text(const RunForecast& run) {
   using metrics::human_count;
-  using metrics::human_duration;
-  std::string text =
-      fmt::format("run         {} tokens: {}, {} {}-hours", human_count(run.tokens),
-                  human_duration(run.cost.seconds), human_count(run.cost.gpu_hours), run.unit);
+  if (!run.finishes) return "never finishes, as failures come too often";
+  std::string text = fmt::format("{}, {} {}-hours", metrics::human_duration(run.cost.seconds),
+                                 human_count(run.cost.gpu_hours), run.unit);
   if (run.cost.joules > 0)
     text += fmt::format(", {}{}", energy_text(run.cost.joules),
                         run.cost.with_nodes ? "" : " of GPUs alone");
   if (run.dollars) text += ", $" + human_count(*run.dollars);
+  return text;
+}
+
+}  // namespace
+
+std::string run_text(const RunForecast& run) {
+  using metrics::human_duration;
+  std::string text =
+      fmt::format("run         {} tokens: {}", metrics::human_count(run.tokens), cost_text(run));
   text += fmt::format(
       "\ngoodput     {:.1f} %, with a failure every {}: a checkpoint of {} {} takes {}, and a "
       "restart {}\n",
@@ -94,8 +106,6 @@ std::string run_text(const RunForecast& run) {
 
 nlohmann::json run_json(const RunForecast& run) {
   nlohmann::json out{{"tokens", run.tokens},
-                     {"seconds", run.cost.seconds},
-                     {"gpu_hours", run.cost.gpu_hours},
                      {"goodput", run.goodput},
                      {"steps_between_saves", run.steps_between_saves},
                      {"goodput_of_auto", run.best_goodput},
@@ -105,6 +115,10 @@ nlohmann::json run_json(const RunForecast& run) {
                      {"save_seconds", run.saves.cost},
                      {"durable_seconds", run.saves.durable},
                      {"restart_seconds", run.saves.restart}};
+  out["finishes"] = run.finishes;
+  if (!run.finishes) return out;
+  out["seconds"] = run.cost.seconds;
+  out["gpu_hours"] = run.cost.gpu_hours;
   if (run.cost.joules > 0) {
     out["megawatt_hours"] = run.cost.joules / kJoulesPerMegawattHour;
     out["power_of"] = run.cost.with_nodes ? "nodes" : "gpus";

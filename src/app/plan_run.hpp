@@ -30,6 +30,7 @@ struct RunForecast {
   double between_failures = 0;  ///< seconds
   double goodput = 0, best_goodput = 0;
   planner::RunCost cost;
+  bool finishes = true;           ///< before failures have taken nearly all of its time
   std::optional<double> dollars;  ///< of the run
   const char* unit = "GPU";       ///< what hours are of
 };
