@@ -114,7 +114,7 @@ std::string plan_usage() {
       "--write FILE     search, and write the fastest variant as a job.\n"
       "calibrate        measure this node, and write a machine file (default: host.toml).\n"
       "\n"
-      "Machines:\n"
+      "Machines (h100 is h100-700w, and a100 is a100-80gb):\n"
       "  {}\n"
       "\n"
       "Stacks:\n"

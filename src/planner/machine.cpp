@@ -49,6 +49,7 @@ class Reader {
             ExitCode::usage, "{} lacks memory_gib, hbm_tb_s, nvlink_gb_s or nic_gb_s; add them",
             facts_.file());
     limit_power();
+    fill_attention();
   }
 
  private:
@@ -118,6 +119,12 @@ class Reader {
     }
   }
 
+  /// Where a generation of kernels is not known, a program takes the next one.
+  void fill_attention() {
+    for (std::size_t i = kAttentionKernels; i-- > 1;)
+      if (machine_.attention[i - 1].forward <= 0) machine_.attention[i - 1] = machine_.attention[i];
+  }
+
   const FactsFile& facts_;
   Machine& machine_;
   double rated_watts_ = 0;
@@ -129,7 +136,21 @@ const char* name_of(Format format) { return kFormatNames[static_cast<std::size_t
 
 std::vector<std::string> machine_names() { return names_in("machines"); }
 
-Machine load_machine(const std::string& name) {
+namespace {
+
+/// Names without what tells variants apart mean the usual one.
+constexpr std::array<std::pair<const char*, const char*>, 4> kUsualVariants{
+    {{"h100", "h100-700w"},
+     {"h100-sxm", "h100-700w"},
+     {"a100", "a100-80gb"},
+     {"a100-sxm", "a100-80gb"}}};
+
+}  // namespace
+
+Machine load_machine(const std::string& asked) {
+  const auto usual = std::ranges::find_if(
+      kUsualVariants, [&](const auto& variant) { return asked == variant.first; });
+  const std::string name = usual == kUsualVariants.end() ? asked : usual->second;
   const FactsFile facts(file_of("machine", "machines", name));
   if (const std::optional<Host> host = host_in(facts)) return machine_of(*host, 1, name);
   Machine machine;

@@ -65,7 +65,8 @@ inline constexpr const char* kUsualMachine = "h100-700w";
 /// The names of the files that there are, sorted.
 std::vector<std::string> machine_names();
 
-/// Reads share/tessera/machines/`name`.toml, or the file itself if `name` ends in ".toml". Throws
+/// Reads share/tessera/machines/`name`.toml, or the file itself if `name` ends in ".toml"; "h100"
+/// and "a100" are the usual variants. Throws
 /// Error(usage) that lists the machines for a name that is not known, and with file and line for a
 /// key that a machine does not have.
 Machine load_machine(const std::string& name);

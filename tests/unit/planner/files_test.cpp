@@ -32,6 +32,19 @@ TEST(Files, AStackInheritsWhatItDoesNotSay) {
   EXPECT_GT(eager.traffic, compiled.traffic);
 }
 
+TEST(Files, AShortNameIsTheUsualVariant) {
+  EXPECT_EQ(load_machine("h100").name, "h100-700w");
+  EXPECT_EQ(load_machine("a100").name, "a100-80gb");
+}
+
+TEST(Files, OlderAttentionIsTheNextOneThatAMachineKnows) {
+  for (const std::string& name : machine_names())
+    for (const AttentionRate& rate : load_machine(name).attention) {
+      EXPECT_GT(rate.forward, 0) << name;
+      EXPECT_GT(rate.backward, 0) << name;
+    }
+}
+
 TEST(Files, UnknownNamesListTheKnownOnes) {
   EXPECT_THAT(error_of(ExitCode::usage, [] { load_machine("h100-700"); }),
               AllOf(HasSubstr("h100-700w"), HasSubstr("mi300x")));

@@ -2,6 +2,8 @@
 // Jobs become workloads: what is known exactly is checked exactly, the rest by how it must move.
 #include <gtest/gtest.h>
 
+#include <cmath>
+
 #include "tessera/config/resolve.hpp"
 #include "tessera/planner/price.hpp"
 
@@ -188,11 +190,24 @@ TEST(JobPrice, AsynchronousTensorParallelismSparesWaitingWhereItActs) {
   EXPECT_DOUBLE_EQ(with(both(on, low)), with(low));
 }
 
+TEST(JobPrice, EachMachineAndStackHaveAPrice) {
+  for (const std::string& name : machine_names())
+    for (const std::string& stack_name : stack_names()) {
+      const Stack stack = load_stack(stack_name);
+      const Price one = price(workload_of(job(8, {}), stack), load_machine(name), stack);
+      EXPECT_TRUE(std::isfinite(one.step_seconds)) << name << " " << stack_name;
+      EXPECT_GT(one.step_seconds, 0) << name << " " << stack_name;
+      EXPECT_GT(one.tokens_per_second_per_gpu, 0) << name << " " << stack_name;
+      EXPECT_GT(one.memory.total(), 0) << name << " " << stack_name;
+    }
+}
+
 TEST(JobPrice, Float8ProductsAreFaster) {
   const Flags low{"--model.converters", "quantize.linear.float8"};
   EXPECT_GT(price_of(8, low).tokens_per_second_per_gpu,
             1.1 * price_of(8).tokens_per_second_per_gpu);
   EXPECT_THROW(price_of(8, low, "a100-80gb"), Error);
+  EXPECT_THROW(price_of(8, low, "mi250x"), Error);
 }
 
 /// Of the rest of a step.
