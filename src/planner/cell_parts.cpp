@@ -94,6 +94,16 @@ void CellParts::tensor_parallel(bool again) {
   time.calls += again ? 6 : 4;
 }
 
+void CellParts::gather_logits() {
+  if (work.tp == 1) return;
+  const double bytes =
+      tokens() * static_cast<double>(work.model.vocab) * element_bytes(work.precision);
+  time.forward[Category::tp] += gather_seconds(machine, bytes, group_of(machine, work.tp, 1)) +
+                                turn_seconds(machine, work.tp);
+  time.forward[Category::loss] += stream_seconds(machine, 2 * bytes);  // in the order of columns
+  ++time.calls;
+}
+
 void CellParts::feed_forward(double hidden) {
   const double in = static_cast<double>(work.model.dim), out = hidden / work.tp;
   const bool gated = work.model.gated, elementwise = recompute == Recompute::every_second_mm;

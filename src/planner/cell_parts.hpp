@@ -31,7 +31,7 @@ class CellParts {
 
   /// Of a group of tensor-parallel ranks, and of this rank between products.
   double tokens() const { return work.local_tokens(); }
-  double rows() const { return tokens() / work.tp; }
+  double rows() const { return work.sequence_parallel ? tokens() / work.tp : tokens(); }
   bool full() const { return recompute == Recompute::full; }
   /// Is attention recomputed, or its elementwise operations?
   bool attention_again() const { return full() || recompute == Recompute::save_qkv; }
@@ -49,6 +49,7 @@ class CellParts {
   void stream(double forward_bytes, double backward_bytes, bool again, double factor = 0);
   /// Gathers tokens in front of a pair of products and adds up behind it, in backward the other way
   /// round.
+  void gather_logits();
   void tensor_parallel(bool again);
 
   void attention();

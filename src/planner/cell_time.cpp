@@ -153,6 +153,7 @@ CellTime CellClock::head() const {
       stream_seconds(machine_, stack_.loss_traffic_bytes * parts.tokens() * whole) / 2;
   parts.time.forward[Category::loss] += loss;
   parts.time.input[Category::loss] += loss;
+  if (!work_.loss_parallel) parts.gather_logits();
   parts.stream(4 * dim * parts.rows(), 8 * dim * parts.rows(), false);
   return parts.time;
 }

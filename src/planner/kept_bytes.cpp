@@ -15,7 +15,8 @@ struct Sizes {
       : wide(work.precision == Precision::f32 ? 4 : 2),
         low(keeps_wide(work.precision) ? wide : 1),
         tokens(work.local_tokens() / work.tp),
-        row(static_cast<double>(work.model.dim) * tokens),
+        row(static_cast<double>(work.model.dim) *
+            (work.sequence_parallel ? tokens : work.local_tokens())),
         queries(static_cast<double>(work.model.heads * work.model.head_dim) * tokens),
         keys(static_cast<double>(work.model.kv_heads * work.model.head_dim) * tokens) {}
 
@@ -64,7 +65,8 @@ double kept_by_mixture(const Workload& work, const Stack& stack, const Sizes& si
 
 /// More than a rank's part of the tokens, in front of one product.
 double kept_of_gathered(const Workload& work, const Stack& stack, const Sizes& size) {
-  return stack.keeps_gathered && !work.async_tp ? size.low * size.row * (work.tp - 1) : 0;
+  const bool gathers = stack.keeps_gathered && !work.async_tp && work.sequence_parallel;
+  return gathers ? size.low * size.row * (work.tp - 1) : 0;
 }
 
 }  // namespace
@@ -95,6 +97,18 @@ double kept_bytes(const Workload& work, const Stack& stack, bool mixture) {
                    : kept;
 }
 
+namespace {
+
+/// All ranks' keys and values, and their gradients in float32; in a ring, those that are here and
+/// those that travel.
+double working_of_keys(const Workload& work, const Sizes& size) {
+  if (work.cp == 1) return 0;
+  const double keys = 2 * size.keys;
+  return work.gathers_keys ? keys * work.cp * (size.wide + 4) : keys * (2 * size.wide + 3 * 4);
+}
+
+}  // namespace
+
 double working_bytes(const Workload& work, const Stack& stack, bool mixture) {
   const Sizes size(work);
   const double recomputed = kept_bytes(work, stack, mixture, Recompute::none) -
@@ -106,9 +120,10 @@ double working_bytes(const Workload& work, const Stack& stack, bool mixture) {
   double gathers = 0;  // whole sequences around products
   if (work.tp > 1) gathers = work.recompute == Recompute::none ? 3 : (work.async_tp ? 4 : 6);
   if (stack.keeps_gathered && !work.async_tp)
-    gathers = std::max(0.0, gathers - 3);  // those are counted as kept
+    gathers = std::max(0.0, gathers - 4);  // those are counted as kept
   return (std::max(0.0, recomputed) + gradients) * stack.working_factor +
-         gathers * size.wide * size.row * work.tp;
+         gathers * size.wide * static_cast<double>(work.model.dim) * work.local_tokens() +
+         working_of_keys(work, size);
 }
 
 double loss_bytes(const Workload& work, const Stack& stack) {
@@ -116,10 +131,13 @@ double loss_bytes(const Workload& work, const Stack& stack) {
   const double columns = static_cast<double>(work.model.vocab) / cut;
   const double type = work.precision == Precision::f32 ? 4 : 2,
                logit = stack.loss_copies > 0 ? stack.loss_copies * type : stack.loss_bytes;
-  if (work.loss_chunk_tokens == 0) return logit * work.local_tokens() * columns;
+  // All columns are gathered by rank, and joined.
+  const bool joins = stack.loss_copies > 0 && !work.loss_parallel && work.tp > 1;
+  if (work.loss_chunk_tokens == 0)
+    return (logit + (joins ? type * (1 + 1.0 / work.tp) : 0)) * work.local_tokens() * columns;
   // The gradient of the weight exists from forward on: a float32 sum, and what is rounded of it.
   const double gradient = work.precision == Precision::f32 ? 4 : 6;
-  return columns * (stack.loss_bytes * static_cast<double>(work.loss_chunk_tokens) +
+  return columns * (logit * static_cast<double>(work.loss_chunk_tokens) +
                     gradient * static_cast<double>(work.model.dim));
 }
 

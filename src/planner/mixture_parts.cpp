@@ -12,7 +12,7 @@ void CellParts::mixture() {
   const double dim = static_cast<double>(work.model.dim),
                count = static_cast<double>(shape.experts),
                copies = static_cast<double>(shape.top_k);
-  const double routed = rows();  // tokens that this rank sends to experts
+  const double routed = tokens() / work.tp;  // that this rank sends to experts
   linear(routed, count, dim, {.again = full(), .format = Format::bf16});
   stream(routed * count * 16, routed * count * 16, full());
   const double busiest = work.balanced ? 1 : 1 + stack.imbalance;

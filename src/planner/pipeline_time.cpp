@@ -59,7 +59,7 @@ MessageSeconds messages_of(const Workload& work, const Machine& machine, const S
   const int ranks = work.pipeline.ranks();
   if (ranks == 1) return {};
   const double bytes = work.local_tokens() * static_cast<double>(work.model.dim) *
-                       element_bytes(work.precision) / work.tp;
+                       element_bytes(work.precision) / (work.sequence_parallel ? work.tp : 1);
   const bool blocks = stack.p2p_overlap == MessageOverlap::never ||
                       (stack.p2p_overlap == MessageOverlap::chunks && work.pipeline.chunks() == 1);
   const int stride = work.gpus / ranks;

@@ -64,7 +64,11 @@ bool is_unsharded(const Workload& work) {
 }
 
 double summed_bytes(const Workload& work, const Params& params) {
-  if (!work.unsharded_gradients || work.distributed_optimizer) return 0;
+  const bool sums = work.unsharded_gradients && !work.distributed_optimizer;
+  return sums ? reduced_bytes(work, params) : 0;
+}
+
+double reduced_bytes(const Workload& work, const Params& params) {
   return work.gradient_bytes * ((shards_of(work) > 1 ? params.dense : 0) +
                                 (expert_shards_of(work) > 1 ? params.experts : 0));
 }

@@ -33,6 +33,8 @@ int expert_shards_of(const Workload& work);
 
 /// No rank has a part of another one's weights.
 bool is_unsharded(const Workload& work);
+/// Of whole gradients that are reduced to shards: without shards, none are.
+double reduced_bytes(const Workload& work, const Params& params);
 /// Of the whole gradients in which a rank adds up those of microbatches. Without shards, it adds
 /// them where the optimizer reads them.
 double summed_bytes(const Workload& work, const Params& params);

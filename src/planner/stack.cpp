@@ -18,7 +18,7 @@ struct Key {
   T Stack::*value;
 };
 
-constexpr std::array<Key<double>, 11> kNumbers{
+constexpr std::array<Key<double>, 12> kNumbers{
     {{"loss_traffic_bytes", &Stack::loss_traffic_bytes},
      {"loss_bytes", &Stack::loss_bytes},
      {"loss_copies", &Stack::loss_copies},
@@ -29,6 +29,7 @@ constexpr std::array<Key<double>, 11> kNumbers{
      {"sum_traffic_bytes", &Stack::sum_traffic_bytes},
      {"optimizer_bytes", &Stack::optimizer_bytes},
      {"working_factor", &Stack::working_factor},
+     {"reductions_behind", &Stack::reductions_behind},
      {"fsdp_copies", &Stack::fsdp_copies}}};
 constexpr std::array<Key<bool>, 14> kTruths{
     {{"tp_overlap", &Stack::tp_overlap},

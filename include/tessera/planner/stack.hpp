@@ -45,7 +45,8 @@ struct Stack {
   bool op_remakes_products = true;  ///< selective "op" computes every second product again
   bool keeps_gathered = false;      ///< tokens that ranks of tp gathered for a product are kept
   bool keeps_expert_outputs = false;  ///< experts' outputs are kept, for the gradients of scores
-  bool frees_gradients = false;       ///< whole gradients of a chunk: after its last backward
+  double reductions_behind = 0;   ///< FSDP: units whose gradients are being reduced; 0: not counted
+  bool frees_gradients = false;   ///< whole gradients of a chunk: after its last backward
   bool fused_loss = false;        ///< the loss is computed in chunks of tokens where a job says so
   bool offload = false;           ///< activations go to the host where a job says so
   bool bfloat16_state = false;    ///< weights and moments in bfloat16 lose no small updates

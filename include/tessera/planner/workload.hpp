@@ -95,6 +95,7 @@ struct Workload {
   bool offload = false;               ///< so do all that blocks keep, but for the last ones
   bool gathers_keys = false;          ///< of context parallelism: at once, and not in a ring
   bool async_tp = false;
+  bool sequence_parallel = true;  ///< ranks of tp have parts of the tokens between products
   bool loss_parallel = true;
   std::int64_t loss_chunk_tokens = 0;  ///< whose logits exist at once; 0 = a microbatch's
   bool exchange_overlap = false;       ///< exchanges run beside another microbatch

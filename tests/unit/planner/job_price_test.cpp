@@ -4,6 +4,7 @@
 
 #include <cmath>
 
+#include "kept_bytes.hpp"
 #include "tessera/config/resolve.hpp"
 #include "tessera/planner/price.hpp"
 
@@ -91,11 +92,13 @@ TEST(JobPrice, RecomputationTakesTimeAndSparesMemory) {
 /// 8 x 8192 tokens: a sixteenth of the logits, and the weight's gradient in float32 and bfloat16.
 TEST(JobPrice, AFusedLossSparesLogits) {
   const auto with = [](const char* how) {
-    return price_of(8, {"--training.fused_linear_cross_entropy", how}).memory.loss;
+    const Stack stack = load_stack("tessera");
+    return loss_bytes(workload_of(job(8, {"--training.fused_linear_cross_entropy", how}), stack),
+                      stack);
   };
-  const double vocab = 128256, bytes = load_stack("tessera").loss_bytes;
+  const double vocab = 128256;
   EXPECT_DOUBLE_EQ(with("never"), 2 * 8 * 8192 * vocab);  // in bfloat16, once
-  EXPECT_DOUBLE_EQ(with("always"), vocab * (bytes * 4096 + 6 * 4096));
+  EXPECT_DOUBLE_EQ(with("always"), vocab * (2 * 4096 + 6 * 4096));
   EXPECT_DOUBLE_EQ(with("auto"), with("always"));
 }
 
@@ -171,6 +174,15 @@ TEST(JobPrice, KeysAreSentAsTheJobSays) {
         .exposed.cp;
   };
   EXPECT_NE(with("allgather"), with("alltoall"));
+}
+
+TEST(JobPrice, WholeLogitsAndSequencesTakeTime) {
+  const auto with = [](Flags more) {
+    more.insert(more.end(), {"--parallelism.tensor_parallel_degree", "8"});
+    return price_of(8, more);
+  };
+  EXPECT_GT(with({"--parallelism.disable_loss_parallel"}).exposed.tp, with({}).exposed.tp);
+  EXPECT_GT(with({"--parallelism.disable_sequence_parallel"}).step_seconds, with({}).step_seconds);
 }
 
 TEST(JobPrice, AsynchronousTensorParallelismSparesWaitingWhereItActs) {
