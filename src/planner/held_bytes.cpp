@@ -5,7 +5,7 @@
 
 #include "kept_bytes.hpp"
 #include "pipeline_time.hpp"
-#include "shares.hpp"
+#include "rank_params.hpp"
 #include "tessera/base/error.hpp"
 
 namespace tessera::planner {
@@ -43,6 +43,16 @@ std::vector<Moment> fullest(const std::vector<StageIndex>& stages, const schedul
   return out;
 }
 
+void add_reductions(const Workload& work, const Stack& stack, PipelineRank rank,
+                    BytesOfStages& bytes) {
+  double working = 0;
+  for (const StageIndex stage : work.pipeline.map.stages_of(rank))
+    working = std::max(working, bytes.stages[stage].working);
+  const double reducing = reducing_bytes(work, stack, rank_params(work, rank), working);
+  for (const StageIndex stage : work.pipeline.map.stages_of(rank))
+    bytes.stages[stage].reducing = reducing;
+}
+
 }  // namespace
 
 BytesOfStages stage_bytes(const Workload& work, const Stack& stack) {
@@ -62,11 +72,14 @@ BytesOfStages stage_bytes(const Workload& work, const Stack& stack) {
       bytes.working = std::max(bytes.working, working_bytes(work, stack, true));
     out.stages.push_back(bytes);
   }
+  for (const PipelineRank rank : work.pipeline.map.each_rank())
+    add_reductions(work, stack, rank, out);
   return out;
 }
 
 Held held_at(const Moment& moment, const BytesOfStages& bytes) {
   Held out;
+  double reducing = 0;
   for (const StageCount& count : moment) {
     const StageBytes& each = bytes.stages[count.stage];
     out.kept += count.kept * each.kept;
@@ -74,8 +87,10 @@ Held held_at(const Moment& moment, const BytesOfStages& bytes) {
     if (count.kept > 0) out.loss += each.loss + (count.kept - 1) * each.logits;
     if (count.sums) out.gradients += each.gradients;
     out.working = std::max(out.working, each.working);
+    reducing = std::max(reducing, each.reducing);
   }
   if (!bytes.loss_beside_blocks) out.working = std::max(0.0, out.working - out.loss);
+  out.working = std::max(out.working, reducing - out.loss);
   return out;
 }
 

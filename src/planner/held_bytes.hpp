@@ -19,6 +19,7 @@ struct StageBytes {
   double loss = 0;       ///< of the first microbatch between F and B or I
   double logits = 0;     ///< of each other one
   double working = 0;    ///< of the block that runs
+  double reducing = 0;   ///< with the loss, at least so much: reducing_bytes() of the rank
 };
 struct BytesOfStages {
   IndexedVector<schedule::StageIndex, StageBytes> stages;

@@ -6,7 +6,7 @@
 #include "held_bytes.hpp"
 #include "kept_bytes.hpp"
 #include "physics.hpp"
-#include "shares.hpp"
+#include "rank_params.hpp"
 #include "step_bound.hpp"
 
 namespace tessera::planner {
@@ -15,25 +15,14 @@ namespace {
 using schedule::PipelineRank;
 using schedule::StageIndex;
 
-/// A block and those ahead of it.
-double blocks_ahead(const Workload& work) {
-  return 1 + static_cast<double>(std::min<std::int64_t>(work.prefetch_units, work.model.layers));
-}
-
 /// Masters, gradients and moments of a shard, and what is gathered beside them.
-void add_fsdp(const Workload& work, const Params& all, const Params& largest_block,
-              const Params& ends, Memory& out) {
-  const double own = all.dense / shards_of(work) + all.experts / expert_shards_of(work);
+void add_fsdp(const Workload& work, const RankParams& params, Memory& out) {
+  const double own =
+      params.all.dense / shards_of(work) + params.all.experts / expert_shards_of(work);
   out.weights = work.master_bytes * own;
   out.gradients = work.gradient_bytes * own;
   out.optimizer = 2 * work.moment_bytes * own;
-  // Freed: a block and those ahead of it, the embedding and the output; and the gradients of one
-  // block.
-  if (!reads_stored_weights(work))
-    out.gathered = work.reshard ? blocks_ahead(work) * gathered_bytes(work, largest_block) +
-                                      gathered_bytes(work, ends)
-                                : gathered_bytes(work, all);
-  if (work.reshard) out.gathered += work.gradient_bytes * largest_block.all();
+  out.gathered = gathered_bytes(work, params);
 }
 
 void add_distributed_optimizer(const Workload& work, const Stack& stack, const Params& all,
@@ -57,29 +46,6 @@ double left_on_device(const Workload& work, const Stack& stack, PipelineRank ran
   return 2 * left;
 }
 
-/// While the gradients of a block are added up, those of the units behind it are being reduced, and
-/// its own are there in both types; its kernels work before that. If this is more than what `out`
-/// has, which is for the time of the loss, it takes its place.
-void add_reductions(const Workload& work, const Stack& stack, const Params& block,
-                    const Params& head, double working, Memory& out) {
-  if (stack.reductions_behind == 0 || work.pipeline.ranks() > 1 || !work.reshard ||
-      work.unsharded_gradients || is_unsharded(work))
-    return;
-  const double own = reduced_bytes(work, block);
-  const double units =
-      std::min(stack.reductions_behind, static_cast<double>(work.model.layers) - 1);
-  const double behind = own * (units - 1) + std::max(own, reduced_bytes(work, head));
-  // The output's weights stay.
-  const double gathered =
-      blocks_ahead(work) * gathered_bytes(work, block) + gathered_bytes(work, head);
-  const double added = own + element_bytes(work.precision) * block.all();
-  const double most = gathered + behind + std::max(added, working);
-  if (most <= out.gathered + out.loss + out.working) return;
-  out.loss = 0;
-  out.working = std::max(0.0, working - added);
-  out.gathered = most - out.working;
-}
-
 /// Of activations, where those of some layers go to the host.
 double share_on_device(const Workload& work) {
   return work.offloaded_layers > 0 ? std::max(0.1, 1 - static_cast<double>(work.offloaded_layers) /
@@ -97,29 +63,12 @@ Memory memory_of_rank(const Workload& work, const Stack& stack, PipelineRank ran
                       const Held& held) {
   Memory out;
   out.loss = held.loss, out.working = held.working;
-  Params all, largest, ends, head;
-  double working = 0;
-  for (const StageIndex index : work.pipeline.map.stages_of(rank)) {
-    const StageContent& stage = work.pipeline.stages[index];
-    all.add(params_of_stage(work, stage));
-    for (const bool mixture : {false, true}) {
-      if ((mixture ? stage.mixtures : stage.dense) <= 0) continue;
-      const Params block = params_of_block(work, mixture);
-      if (block.all() > largest.all()) largest = block;
-      working = std::max(working, working_bytes(work, stack, mixture));
-    }
-    if (stage.embedding && !stores_what_layers_read(work)) ends.add(params_of_embedding(work));
-    if (stage.head) head = params_of_head(work);
-  }
-  ends.add(head);
+  const RankParams params = rank_params(work, rank);
   if (work.distributed_optimizer)
-    add_distributed_optimizer(work, stack, all, out);
+    add_distributed_optimizer(work, stack, params.all, out);
   else
-    add_fsdp(work, all, largest, ends, out);
-  out.gathered += whole_gradients(work, stack, all, held);
-  // A tied weight waits for the embedding's gradient.
-  if (work.model.tied) head = params_of_embedding(work);
-  add_reductions(work, stack, largest, head, working, out);
+    add_fsdp(work, params, out);
+  out.gathered += whole_gradients(work, stack, params.all, held);
   const double left =
       work.offload ? std::min(held.kept, left_on_device(work, stack, rank)) : held.kept;
   out.on_host = held.kept - left;

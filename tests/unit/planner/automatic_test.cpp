@@ -197,11 +197,11 @@ TEST(Automatic, WhatDoesNotFitIsRefused) {
                                               "--activation_checkpoint.mode", "auto"};
   EXPECT_THAT(complaint(flags, 8), AllOf(HasSubstr("no values of activation_checkpoint.mode"),
                                          HasSubstr("fit 8 x h100-700w with 79.1 GiB; take")));
-  EXPECT_THAT(complaint(of_llama("405B") + Flags{"--training.global_batch_size", "64",
+  EXPECT_THAT(complaint(of_llama("405B") + Flags{"--training.global_batch_size", "80",
                                                  "--training.local_batch_size", "1",
                                                  "--parallelism.tensor_parallel_degree", "8",
                                                  "--activation_checkpoint.mode", "auto"},
-                        64),
+                        80),
               HasSubstr("set optimizer.moments_dtype = \"bfloat16\""));
 }
 
