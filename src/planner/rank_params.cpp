@@ -51,8 +51,10 @@ double reducing_bytes(const Workload& work, const Stack& stack, const RankParams
   if (stack.reductions_behind == 0 || work.unsharded_gradients || work.distributed_optimizer ||
       is_unsharded(work))
     return 0;
+  // Those of the microbatch before are among them.
+  const double others = params.units - (work.pipeline.microbatches_a_step() > 1 ? 0 : 1);
   const double own = reduced_bytes(work, params.largest),
-               units = std::min(stack.reductions_behind, std::max(0.0, params.units - 1));
+               units = std::min(stack.reductions_behind, std::max(0.0, others));
   const double behind =
       units > 0 ? own * (units - 1) + std::max(own, reduced_bytes(work, params.head)) : 0;
   const double added = own + element_bytes(work.precision) * params.largest.all();
