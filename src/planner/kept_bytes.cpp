@@ -146,6 +146,9 @@ double kept_bytes(const Workload& work, const Stack& stack, const StageContent& 
   double sum = 0;
   if (stage.dense > 0) sum += stage.dense * kept_bytes(work, stack, false);
   if (stage.mixtures > 0) sum += stage.mixtures * kept_bytes(work, stack, true);
+  // The output, which Megatron gives back when it is sent.
+  const bool sends = work.pipeline.ranks() > 1 && !stage.head && !work.distributed_optimizer;
+  if (sends) sum += Sizes(work).wide * Sizes(work).row;
   return sum + static_cast<double>(stage.predictors) * kept_bytes(work, stack, last_mixed);
 }
 
