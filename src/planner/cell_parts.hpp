@@ -49,8 +49,9 @@ class CellParts {
   void stream(double forward_bytes, double backward_bytes, bool again, double factor = 0);
   /// Gathers tokens in front of a pair of products and adds up behind it, in backward the other way
   /// round.
-  void gather_logits();
   void tensor_parallel(bool again);
+  /// Of a microbatch, where each rank computes the whole loss.
+  void gather_logits();
 
   void attention();
   void feed_forward(double hidden);

@@ -43,6 +43,11 @@ std::vector<Moment> fullest(const std::vector<StageIndex>& stages, const schedul
   return out;
 }
 
+Held alone(Held held) {
+  held.most_kept = held.kept;
+  return held;
+}
+
 void add_reductions(const Workload& work, const Stack& stack, PipelineRank rank,
                     BytesOfStages& bytes) {
   double working = 0;
@@ -79,18 +84,22 @@ BytesOfStages stage_bytes(const Workload& work, const Stack& stack) {
 
 Held held_at(const Moment& moment, const BytesOfStages& bytes) {
   Held out;
-  double reducing = 0;
+  double reducing = 0, running = 0;
   for (const StageCount& count : moment) {
     const StageBytes& each = bytes.stages[count.stage];
     out.kept += count.kept * each.kept;
     out.owed += count.owed * each.owed;
-    if (count.kept > 0) out.loss += each.loss + (count.kept - 1) * each.logits;
+    if (count.kept > 0) {
+      running += each.loss;
+      out.loss += each.loss + (count.kept - 1) * each.logits;
+    }
     if (count.sums) out.gradients += each.gradients;
     out.working = std::max(out.working, each.working);
     reducing = std::max(reducing, each.reducing);
   }
-  if (!bytes.loss_beside_blocks) out.working = std::max(0.0, out.working - out.loss);
-  out.working = std::max(out.working, reducing - out.loss);
+  // The loss of the microbatch that runs is gone when blocks compute; what others wait with is not.
+  const double gone = bytes.loss_beside_blocks ? 0 : running;
+  out.working = std::max({0.0, out.working - gone, reducing - gone});
   return out;
 }
 
@@ -132,22 +141,30 @@ int HeldCounts::owed() const {
   return sum;
 }
 
-Held most_held(const Pipeline& pipeline, PipelineRank rank, const BytesOfStages& bytes) {
+Held most_held(const Pipeline& pipeline, PipelineRank rank, const BytesOfStages& bytes,
+               const OnDevice& on_device) {
   if (pipeline.ranks() == 1)
-    return held_at(one_of_each(pipeline, rank, 1, pipeline.microbatches_a_step() > 1), bytes);
+    return alone(
+        held_at(one_of_each(pipeline, rank, 1, pipeline.microbatches_a_step() > 1), bytes));
   const bool keeps_all = pipeline.kind && traits_of(*pipeline.kind).keeps_all;
   const int shorter = 3 * pipeline.ranks() + pipeline.microbatches % pipeline.ranks();
   const int microbatches =
       keeps_all ? pipeline.microbatches : std::min(pipeline.microbatches, shorter);
   const schedule::ActionList& list = (*lists_of(pipeline, microbatches))[rank];
   HeldCounts counts(pipeline.map.stages_of(rank), list, pipeline.rounds);
+  const auto there = [&](const Held& held) {
+    return held.total() - held.kept + on_device(held.kept);
+  };
   Held most;
+  double most_kept = 0;
   for (const schedule::Action& action : list) {
     if (!schedule::computes(action.kind)) continue;
     counts.run(action);
     const Held now = held_at(counts.now(), bytes);
-    if (now.total() > most.total()) most = now;
+    most_kept = std::max(most_kept, now.kept);
+    if (there(now) > there(most)) most = now;
   }
+  most.most_kept = most_kept;
   return most;
 }
 

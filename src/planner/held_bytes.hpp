@@ -3,6 +3,7 @@
 // leaves for W, and gradients that wait for their reduction.
 #pragma once
 
+#include <functional>
 #include <vector>
 
 #include "tessera/planner/stack.hpp"
@@ -19,7 +20,7 @@ struct StageBytes {
   double loss = 0;       ///< of the first microbatch between F and B or I
   double logits = 0;     ///< of each other one
   double working = 0;    ///< of the block that runs
-  double reducing = 0;   ///< with the loss, at least so much: reducing_bytes() of the rank
+  double reducing = 0;   ///< at least so much in its place: reducing_bytes() of the rank
 };
 struct BytesOfStages {
   IndexedVector<schedule::StageIndex, StageBytes> stages;
@@ -30,6 +31,7 @@ BytesOfStages stage_bytes(const Workload& work, const Stack& stack);
 /// By a rank, but for its state and what is gathered.
 struct Held {
   double kept = 0, owed = 0, gradients = 0, loss = 0, working = 0;
+  double most_kept = 0;  ///< at any time of the step
 
   double total() const { return kept + owed + gradients + loss + working; }
 };
@@ -63,8 +65,13 @@ class HeldCounts {
   bool keeps_gradients_;
 };
 
-/// The largest sum over a step on `rank`.
-Held most_held(const Pipeline& pipeline, schedule::PipelineRank rank, const BytesOfStages& bytes);
+/// What stays on the device of activations, of which so many bytes are kept.
+using OnDevice = std::function<double(double kept)>;
+OnDevice left_on_device(const Workload& work, const Stack& stack, schedule::PipelineRank rank);
+
+/// The largest sum on the device over a step on `rank`.
+Held most_held(const Pipeline& pipeline, schedule::PipelineRank rank, const BytesOfStages& bytes,
+               const OnDevice& on_device);
 
 /// Moments of each rank of a pipeline: one of them is that of the most activations, or close to it.
 /// `schedule`: null where the pipeline has one rank, or lists of its own.

@@ -119,10 +119,14 @@ class Reader {
     }
   }
 
-  /// Where a generation of kernels is not known, a program takes the next one.
+  /// Where a generation of kernels is not known, a program takes the next one, or else the one
+  /// before.
   void fill_attention() {
+    auto& rates = machine_.attention;
     for (std::size_t i = kAttentionKernels; i-- > 1;)
-      if (machine_.attention[i - 1].forward <= 0) machine_.attention[i - 1] = machine_.attention[i];
+      if (rates[i - 1].forward <= 0) rates[i - 1] = rates[i];
+    for (std::size_t i = 1; i < kAttentionKernels; ++i)
+      if (rates[i].forward <= 0) rates[i] = rates[i - 1];
   }
 
   const FactsFile& facts_;

@@ -34,7 +34,7 @@ void add_distributed_optimizer(const Workload& work, const Stack& stack, const P
 }
 
 /// Of a stage, what the block that runs keeps is on the device, and that of the one before.
-double left_on_device(const Workload& work, const Stack& stack, PipelineRank rank) {
+double most_on_device(const Workload& work, const Stack& stack, PipelineRank rank) {
   double left = 0;
   for (const StageIndex index : work.pipeline.map.stages_of(rank)) {
     const StageContent& stage = work.pipeline.stages[index];
@@ -69,14 +69,25 @@ Memory memory_of_rank(const Workload& work, const Stack& stack, PipelineRank ran
   else
     add_fsdp(work, params, out);
   out.gathered += whole_gradients(work, stack, params.all, held);
-  const double left =
-      work.offload ? std::min(held.kept, left_on_device(work, stack, rank)) : held.kept;
-  out.on_host = held.kept - left;
-  out.activations = left * share_on_device(work) + held.owed;
+  const OnDevice left = left_on_device(work, stack, rank);
+  out.on_host = work.offload ? held.most_kept - left(held.most_kept) : 0;
+  out.activations = left(held.kept) + held.owed;
   return out;
 }
 
+Memory memory_of(const Workload& work, const Stack& stack, PipelineRank rank,
+                 const BytesOfStages& bytes) {
+  return memory_of_rank(work, stack, rank,
+                        most_held(work.pipeline, rank, bytes, left_on_device(work, stack, rank)));
+}
+
 }  // namespace
+
+OnDevice left_on_device(const Workload& work, const Stack& stack, PipelineRank rank) {
+  if (work.offload)
+    return [most = most_on_device(work, stack, rank)](double kept) { return std::min(kept, most); };
+  return [share = share_on_device(work)](double kept) { return share * kept; };
+}
 
 double Memory::total() const {
   double sum = 0;
@@ -85,14 +96,14 @@ double Memory::total() const {
 }
 
 Memory memory_of(const Workload& work, const Stack& stack, PipelineRank rank) {
-  return memory_of_rank(work, stack, rank,
-                        most_held(work.pipeline, rank, stage_bytes(work, stack)));
+  return memory_of(work, stack, rank, stage_bytes(work, stack));
 }
 
 Memory memory_of(const Workload& work, const Stack& stack) {
+  const BytesOfStages bytes = stage_bytes(work, stack);
   Memory most;
   for (const PipelineRank rank : work.pipeline.map.each_rank()) {
-    const Memory here = memory_of(work, stack, rank);
+    const Memory here = memory_of(work, stack, rank, bytes);
     if (here.total() > most.total()) most = here;
   }
   return most;

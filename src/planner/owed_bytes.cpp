@@ -57,7 +57,7 @@ double owed_by_block(const Workload& work, bool mixture) {
 double waiting_logits_bytes(const Workload& work) {
   const double bytes = element_bytes(work.precision);
   if (work.loss_chunk_tokens > 0) return bytes * work.model.head_params() / work.tp;
-  const double columns = static_cast<double>(work.model.vocab) / work.tp;
+  const double columns = static_cast<double>(work.model.vocab) / (work.loss_parallel ? work.tp : 1);
   return bytes * work.local_tokens() * (columns + static_cast<double>(work.model.dim));
 }
 

@@ -48,11 +48,12 @@ double gathered_bytes(const Workload& work, const RankParams& params) {
 
 double reducing_bytes(const Workload& work, const Stack& stack, const RankParams& params,
                       double working) {
-  if (stack.reductions_behind == 0 || work.unsharded_gradients || work.distributed_optimizer ||
-      is_unsharded(work))
+  const bool several = work.pipeline.microbatches_a_step() > 1;
+  if (stack.reductions_behind == 0 || (work.unsharded_gradients && several) ||
+      work.distributed_optimizer || is_unsharded(work))
     return 0;
   // Those of the microbatch before are among them.
-  const double others = params.units - (work.pipeline.microbatches_a_step() > 1 ? 0 : 1);
+  const double others = params.units - (several ? 0 : 1);
   const double own = reduced_bytes(work, params.largest),
                units = std::min(stack.reductions_behind, std::max(0.0, others));
   const double behind =

@@ -84,7 +84,9 @@ Scaling scaling(const config::Resolved& job, int gpus, const Machine& machine, c
 std::optional<ScalingPoint> on_fewest_gpus(const config::Resolved& job, int gpus,
                                            const Machine& machine, const Stack& stack) {
   for (int down = kMost; down > 1; down /= 2)
-    if (auto point = Rescaled(job, gpus, 1, down).with_larger_batch(machine, stack)) return point;
+    if (auto point = Rescaled(job, gpus, 1, down).with_larger_batch(machine, stack);
+        point && point->price.fits)
+      return point;
   return std::nullopt;
 }
 

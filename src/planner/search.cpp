@@ -114,9 +114,9 @@ class Search {
   void add_variants(const Node& node) {
     Workload work = space_.without_lists(node.variant);
     const RankMoments& moments = moments_of(node.variant, work.pipeline);
-    work.unsharded_gradients = false;
-    const bool fits = std::ranges::any_of(std::array{true, false}, [&](bool reshard) {
-      work.reshard = reshard;
+    const bool fits = std::ranges::any_of(std::array{0, 1, 2, 3}, [&](int choice) {
+      work.reshard = choice % 2 == 0;
+      work.unsharded_gradients = choice / 2 == 1;
       return may_fit(least_bytes(work, stack_, moments), machine_);
     });
     if (!fits) return;
@@ -137,7 +137,8 @@ class Search {
   }
 
   const RankMoments& moments_of(const Variant& variant, const Pipeline& pipeline) {
-    const std::array key{variant[Knob::pp], variant[Knob::schedule], pipeline.microbatches};
+    const std::array key{variant[Knob::pp], variant[Knob::schedule], pipeline.microbatches,
+                         pipeline.rounds};
     const auto [at, is_new] = moments_.try_emplace(key);
     if (is_new) at->second = full_moments(pipeline, space_.schedule_of(variant));
     return at->second;
@@ -176,7 +177,7 @@ class Search {
   const Stack& stack_;
   std::size_t shown_;
   std::vector<StepBound> bounds_;
-  std::map<std::array<int, 3>, RankMoments> moments_;
+  std::map<std::array<int, 4>, RankMoments> moments_;
   std::priority_queue<Node, std::vector<Node>, decltype(&later)> nodes_{later};
   SearchResult out_;
 };

@@ -29,11 +29,10 @@ IndexedVector<PipelineRank, RankMemory> memory_over_step(const Workload& work,
   IndexedVector<PipelineRank, RankMemory> out;
   for (const PipelineRank rank : pipeline.map.each_rank()) {
     const Memory memory = memory_of(work, stack, rank);
-    const Held peak = most_held(pipeline, rank, bytes);
-    // Offloading leaves a share of what is kept on the device.
-    const double share = peak.kept > 0 ? (memory.activations - peak.owed) / peak.kept : 1;
+    const OnDevice on_device = left_on_device(work, stack, rank);
+    const Held peak = most_held(pipeline, rank, bytes, on_device);
     const auto varying = [&](const Held& held) {
-      return share * held.kept + held.owed + held.gradients + held.loss + held.working;
+      return held.total() - held.kept + on_device(held.kept);
     };
     HeldCounts counts(pipeline.map.stages_of(rank), actions_of(timeline.ranks[rank]),
                       pipeline.rounds);

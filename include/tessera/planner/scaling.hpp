@@ -23,7 +23,8 @@ struct Scaling {
 /// half, a quarter, twice ... as many GPUs, at most 64 times, where its rules allow it.
 Scaling scaling(const config::Resolved& job, int gpus, const Machine& machine, const Stack& stack);
 
-/// The first of its points with a larger batch that has fewer GPUs; nothing where there is none.
+/// The first of its points with a larger batch that has fewer GPUs and fits them; nothing where
+/// there is none.
 std::optional<ScalingPoint> on_fewest_gpus(const config::Resolved& job, int gpus,
                                            const Machine& machine, const Stack& stack);
 

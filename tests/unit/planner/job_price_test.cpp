@@ -4,7 +4,6 @@
 
 #include <cmath>
 
-#include "kept_bytes.hpp"
 #include "tessera/config/resolve.hpp"
 #include "tessera/planner/price.hpp"
 
@@ -92,9 +91,7 @@ TEST(JobPrice, RecomputationTakesTimeAndSparesMemory) {
 /// 8 x 8192 tokens: a sixteenth of the logits, and the weight's gradient in float32 and bfloat16.
 TEST(JobPrice, AFusedLossSparesLogits) {
   const auto with = [](const char* how) {
-    const Stack stack = load_stack("tessera");
-    return loss_bytes(workload_of(job(8, {"--training.fused_linear_cross_entropy", how}), stack),
-                      stack);
+    return price_of(8, {"--training.fused_linear_cross_entropy", how}).memory.loss;
   };
   const double vocab = 128256;
   EXPECT_DOUBLE_EQ(with("never"), 2 * 8 * 8192 * vocab);  // in bfloat16, once

@@ -72,6 +72,20 @@ TEST_P(EachJob, BoundsAreNotAbovePrices) {
   EXPECT_GT(count, 100);
 }
 
+/// What a search drops as too large is.
+TEST_P(EachJob, BoundsOfMemoryAreBounds) {
+  const PlannedJob job(GetParam());
+  int count = 0;
+  each_legal(job.space, [&](const Variant& variant) {
+    if (count++ % 5 != 0) return;
+    const Workload work = job.space.without_lists(variant);
+    const RankMoments moments = full_moments(work.pipeline, job.space.schedule_of(variant));
+    const double most = memory_of(job.space.workload(variant), job.stack).total() * (1 + 1e-9);
+    EXPECT_LE(least_bytes(work, job.stack, moments), most);
+    EXPECT_LE(least_bytes(work, job.stack), most);
+  });
+}
+
 TEST_P(EachJob, VariantsCostWhatTheirJobsCost) {
   const PlannedJob job(GetParam());
   int count = 0, planned = 0;

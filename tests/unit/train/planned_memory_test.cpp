@@ -125,6 +125,8 @@ const JobCase kJobs[] = {
     {"FullZbh1Float8", 32, k8B + kFull + pipeline("ZBH1") + kFloat8},
     {"FullZbh1Fused", 32, k8B + kFull + pipeline("ZBH1") + kFused},
     {"FullGpipe", 32, k8B + kFull + pipeline("GPipe")},
+    {"GpipeTensor8WholeLogits", 32,
+     k8B + kFull + pipeline("GPipe") + axis("tensor", "8") + kWholeLogits},
     {"PipelineOfFew", 32, k8B + kKeepAll + pipeline("1F1B", "4", "4")},
     {"InterleavedOfFew", 32, k8B + kFull + pipeline("Interleaved1F1B", "4", "4")},
     {"Interleaved", 32, k8B + kFull + pipeline("Interleaved1F1B")},
@@ -133,6 +135,9 @@ const JobCase kJobs[] = {
     {"Mixtral", 8, mixture("mixtral", "8x7B", "1")},
     {"MixtralTensor8", 64, mixture("mixtral", "8x7B", "1") + kOp + axis("tensor", "8")},
     {"MixtralTensor8Full", 64, mixture("mixtral", "8x7B", "1") + kFull + axis("tensor", "8")},
+    {"MixtralUnsharded", 64,
+     mixture("mixtral", "8x7B", "1") + kFull + axis("tensor", "8") +
+         Flags{"--parallelism.fsdp_gradient_accumulation", "unsharded"}},
     {"DeepSeekTensor8", 8, mixture("deepseek_v3", "16B", "1") + kOp + axis("tensor", "8")},
     {"DeepSeek", 8, mixture("deepseek_v3", "16B", "8")},
     {"Qwen", 8, mixture("qwen3", "30B-A3B", "8")},
