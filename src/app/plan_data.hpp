@@ -17,10 +17,10 @@ inline void name_data(config::JobConfig& job) {
   if (!job.validation.dataset_path && job.validation.split == 0) job.validation.enable = false;
 }
 
-/// JobCheck::find_problems() of a job that may lack data: files are looked at if it names any.
+/// JobCheck::find_problems() of a job that may lack data: files must be there if it names any.
 inline std::int64_t find_problems_but_data(config::Reading& job, int ranks) {
   using Files = inputs::JobCheck::Files;
-  const Files files = names_data(job.resolved.job) ? Files::looked_at : Files::ignored;
+  const Files files = names_data(job.resolved.job) ? Files::named : Files::ignored;
   name_data(job.resolved.job);
   return inputs::JobCheck(files).find_problems(job, ranks);
 }

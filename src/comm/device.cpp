@@ -4,7 +4,7 @@
 #include <fmt/format.h>
 
 #include <cstdlib>
-#include <string_view>
+#include <filesystem>
 
 #include "compute_stream.hpp"
 #include "device_memory.hpp"
@@ -61,6 +61,16 @@ void describe_own(DeviceFacts& facts) {
   facts.uuid = text_of(properties.uuid);
 }
 
+/// NCCL takes any number but 0, also from its files, which are not read here.
+bool may_share_gpus() {
+  if (const char* value = std::getenv("NCCL_MULTI_RANK_GPU_ENABLE"))
+    return std::strtol(value, nullptr, 0) != 0;
+  const char* home = std::getenv("HOME");
+  std::error_code ignored;
+  return std::getenv("NCCL_CONF_FILE") || std::filesystem::exists("/etc/nccl.conf", ignored) ||
+         (home && std::filesystem::exists(std::filesystem::path(home) / ".nccl.conf", ignored));
+}
+
 }  // namespace
 
 DeviceFacts device_facts(int local_rank, bool share) {
@@ -70,8 +80,7 @@ DeviceFacts device_facts(int local_rank, bool share) {
   facts.nccl_built = nccl.built;
   facts.nccl_loaded = nccl.loaded;
   facts.nccl_libraries = nccl.libraries;
-  const char* shares = std::getenv("NCCL_MULTI_RANK_GPU_ENABLE");
-  facts.nccl_shares_gpus = shares && shares == std::string_view("1");
+  facts.nccl_shares_gpus = may_share_gpus();
   cudaDriverGetVersion(&facts.driver);
   const cudaError_t code = cudaGetDeviceCount(&facts.visible);
   if (code != cudaSuccess) {

@@ -25,7 +25,7 @@ class NamedFiles {
   NamedFiles(config::Reading& reading, FoundInFiles& found)
       : reading_(reading), job_(reading.resolved.job), found_(found) {}
 
-  std::int64_t check() {
+  std::int64_t check(bool reads) {
     const config::Training& t = job_.training;
     const config::Validation& v = job_.validation;
     const Windows trained{understood({"training.seq_len"}, t.seq_len), v.split};
@@ -41,7 +41,7 @@ class NamedFiles {
       source({"validation.dataset_path", "validation.dataset"}, config::dataset_of(v.dataset),
              *v.dataset_path, validated);
     if (reads_text_) tokenizer();
-    texts();
+    if (reads) texts();
     weights();
     return vocabulary_;
   }
@@ -149,13 +149,15 @@ class NamedFiles {
   void texts() {
     if (!reading_.understood({kTokenizer}) || reading_.blames(kTokenizer)) return;
     const std::string& folder = job_.model.hf_assets_path;
+    std::optional<data::Tokenizer> tokenizer;  // loaded once, and only if a text is new
     for (const Text& text : texts_)
       obey({text.key, text.dataset}, [&] {
         const std::string name =
             fmt::format("beginning\n{}\n{}\n{}\n{}", text.path, text.windows.seq_len.value_or(0),
                         text.windows.held_out, folder);
         remembered(name, [&] {
-          check_text(data::data_files(text.path), data::Tokenizer::load(folder), text.windows);
+          if (!tokenizer) tokenizer = data::Tokenizer::load(folder);
+          check_text(data::data_files(text.path), *tokenizer, text.windows);
           return kText;
         });
       });
@@ -189,8 +191,8 @@ class NamedFiles {
 
 }  // namespace
 
-std::int64_t check_named_files(config::Reading& job, FoundInFiles& found) {
-  return NamedFiles(job, found).check();
+std::int64_t check_named_files(config::Reading& job, FoundInFiles& found, bool reads) {
+  return NamedFiles(job, found).check(reads);
 }
 
 }  // namespace tessera::inputs

@@ -58,7 +58,7 @@ void check_length(const data::TextCorpus& corpus, const fs::path& text, const fs
 }  // namespace
 
 void check_text(const std::vector<fs::path>& files, const data::Tokenizer& tokenizer,
-                const Windows& windows) {
+                const Windows& windows) try {
   const bool all = files.size() <= kMostFiles;
   const std::vector<fs::path> first(files.begin(),
                                     all ? files.end() : files.begin() + std::ptrdiff_t{kMostFiles});
@@ -70,6 +70,8 @@ void check_text(const std::vector<fs::path>& files, const data::Tokenizer& token
   else
     for (std::int64_t document = 0; document < corpus.document_count(); ++document)
       corpus.text(document);
+} catch (const Error& error) {
+  if (error.code() != ExitCode::environment) throw;  // a full folder is not that of a run either
 }
 
 }  // namespace tessera::inputs

@@ -97,12 +97,16 @@ std::string shared_gpus(Ranks ranks) {
 std::string nccl_on_shared_gpus(Ranks ranks) {
   constexpr int since = 23000;
   const std::string who = same_gpu(ranks);
-  const comm::DeviceFacts& facts = ranks[0].facts;
-  if (who.empty() || (facts.nccl_shares_gpus && facts.nccl_loaded >= since)) return {};
+  const std::size_t refused = first(ranks, [&](const RankDevice& r) {
+    return !r.facts.nccl_shares_gpus || r.facts.nccl_loaded < since;
+  });
+  if (who.empty() || refused == ranks.size()) return {};
   return fmt::format(
-      "{}, which NCCL allows from {} on and with NCCL_MULTI_RANK_GPU_ENABLE=1 (this one is {}); "
-      "set both, or comm.backend = \"mpi\"",
-      who, since, facts.nccl_loaded);
+      "{}, which NCCL allows from 2.30 on and with NCCL_MULTI_RANK_GPU_ENABLE=1 ({} has {} and "
+      "{}); "
+      "see to both, or set comm.backend = \"mpi\"",
+      who, named(ranks, refused), ranks[refused].facts.nccl_loaded,
+      ranks[refused].facts.nccl_shares_gpus ? "that" : "not that");
 }
 
 /// "13.0" of 13000.

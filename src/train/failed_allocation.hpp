@@ -25,9 +25,9 @@ void follow_device_memory();
 /// The last one; nothing where none has failed.
 std::optional<FailedAllocation> failed_allocation();
 
-/// Set if the allocator has been asking the GPU for memory for this long. Where there is none, it
-/// gives unused memory back, and CUDA then waits for the whole GPU: forever if that waits for
-/// another rank, which waits for this one. Any thread may ask; never waits for the allocator.
+/// Set if the allocator has been asking the GPU for memory that it lacks for this long. It gives
+/// unused memory back, and CUDA then waits for the whole GPU: forever if that waits for another
+/// rank, which waits for this one. Any thread may ask; never waits for the allocator.
 std::optional<FailedAllocation> held_allocation(std::chrono::seconds for_so_long);
 
 }  // namespace tessera::train

@@ -22,10 +22,15 @@ std::int64_t now_ns() { return std::chrono::steady_clock::now().time_since_epoch
 struct Followed {
   std::int64_t total = 0;
   std::atomic<std::int64_t> allocated{0}, reserved{0};
-  std::atomic<std::int64_t> asking_since{0};  ///< the GPU for memory; 0: it does not
+  std::atomic<bool> asking{false};           ///< the allocator asks the GPU for memory
+  std::atomic<std::int64_t> short_since{0};  ///< and there is too little; 0: not so
   std::mutex mutex;
   std::optional<FailedAllocation> failed;  ///< guarded by the mutex
 
+  void got_it() {
+    asking = false;
+    short_since = 0;
+  }
   FailedAllocation now() const {
     return {total, -1, reserved, allocated, 0, comm::Watchdog::place()};
   }
@@ -41,7 +46,7 @@ void note(const TraceEntry& entry) {
   const auto bytes = static_cast<std::int64_t>(entry.size_);
   switch (entry.action_) {
     case TraceEntry::ALLOC:
-      f.asking_since = 0;
+      f.got_it();
       f.allocated += bytes;
       break;
     case TraceEntry::FREE_COMPLETED:
@@ -49,15 +54,16 @@ void note(const TraceEntry& entry) {
       break;
     case TraceEntry::SEGMENT_ALLOC:
     case TraceEntry::SEGMENT_MAP:
-      f.asking_since = 0;
+      f.got_it();
       f.reserved += bytes;
       break;
     case TraceEntry::SEGMENT_FREE:
     case TraceEntry::SEGMENT_UNMAP:
       f.reserved -= bytes;
+      if (f.asking) f.short_since = now_ns();
       break;
     case TraceEntry::OOM: {
-      f.asking_since = 0;
+      f.got_it();
       const std::lock_guard lock(f.mutex);
       f.failed = f.now();
       f.failed->wanted = bytes;
@@ -70,13 +76,21 @@ void note(const TraceEntry& entry) {
 }
 
 /// Called before the allocator asks the GPU for memory, and gives unused memory back if there is
-/// none. With expandable segments it waits for the GPU before any event says so.
+/// too little. With expandable segments it waits for the GPU before any event says so. A call that
+/// only takes long is none of this: it may wait for a rank that comes late.
 class Asking final : public c10::FreeMemoryCallback {
  public:
   bool Execute() override {
-    followed().asking_since = now_ns();
+    Followed& f = followed();
+    std::size_t free = 0, total = 0;
+    f.asking = true;
+    if (cudaMemGetInfo(&free, &total) == cudaSuccess && free < total / kShort)
+      f.short_since = now_ns();
     return false;
   }
+
+ private:
+  static constexpr std::size_t kShort = 16;
 };
 
 }  // namespace
@@ -99,7 +113,7 @@ std::optional<FailedAllocation> failed_allocation() {
 }
 
 std::optional<FailedAllocation> held_allocation(std::chrono::seconds for_so_long) {
-  const std::int64_t since = followed().asking_since;
+  const std::int64_t since = followed().short_since;
   if (since == 0 || now_ns() - since < std::chrono::nanoseconds(for_so_long).count())
     return std::nullopt;
   return followed().now();

@@ -22,7 +22,8 @@ using FoundInFiles = std::map<std::string, std::variant<std::int64_t, Error>>;
 class JobCheck {
  public:
   enum class Files : std::uint8_t {
-    looked_at,  ///< data, tokenizer and weights must be there
+    looked_at,  ///< data, tokenizer and weights must be there, and data be enough
+    named,      ///< they must be there, but nobody reads samples
     ignored,    ///< they are on another machine; only model.hf_config is read
   };
   explicit JobCheck(Files files) : files_(files) {}

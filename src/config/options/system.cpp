@@ -21,8 +21,7 @@ OptionList communication() {
           .at_least(1),
       OPTION(comm.save_timeout_seconds,
              "Timeout of a communication call while a checkpoint is saved or loaded, where ranks "
-             "wait for the slowest "
-             "disk")
+             "wait for the slowest disk; and of the end of a job that is done")
           .at_least(1)
           .is_ours(),
       OPTION(comm.trace_buf_size,

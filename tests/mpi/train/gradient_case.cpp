@@ -178,7 +178,7 @@ GradientError compare_gradients(comm::World& world, const GradientCase& row) {
   error.norm = std::abs(outcome.grad_norm - reference.norm) / reference.norm;
   for (std::size_t i = 0; i < model.params.size(); ++i) {
     const double relative = std::sqrt(sums[2 * i] / sums[2 * i + 1]);
-    if (relative <= error.worst) continue;
+    if (std::isnan(error.worst) || relative <= error.worst) continue;
     error.worst = relative;
     error.parameter = model.params[i].fqn;
   }

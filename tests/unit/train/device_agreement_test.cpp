@@ -168,7 +168,8 @@ TEST(DeviceAgreement, NcclSharesGpusWhereItIsToldTo) {
   };
   EXPECT_THAT(shared(true),
               HasSubstr("ranks 0 and 1 on node1 have the same GPU (0), which NCCL allows from "
-                        "23000 on and with NCCL_MULTI_RANK_GPU_ENABLE=1 (this one is 22809)"));
+                        "2.30 on and with NCCL_MULTI_RANK_GPU_ENABLE=1 (rank 0 on node1 has 22809 "
+                        "and not that)"));
   EXPECT_EQ(shared(false), "");
   for (RankDevice& rank : ranks) rank.facts.nccl_loaded = 23002;
   EXPECT_THAT(shared(true), HasSubstr("comm.backend = \"mpi\""));
