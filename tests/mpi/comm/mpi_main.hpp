@@ -15,6 +15,7 @@
 #include "mpi/comm/test_deadline.hpp"
 #include "tessera/base/error.hpp"
 #include "tessera/comm/device.hpp"
+#include "tessera/comm/failure.hpp"
 #include "tessera/comm/world.hpp"
 
 namespace tessera::test {
@@ -45,9 +46,14 @@ class FailurePrinter final : public testing::EmptyTestEventListener {
   std::string name_;
 };
 
-/// A rank that fails must not leave the others waiting between tests.
+/// A rank that fails must not leave the others waiting, neither between tests nor in operations on
+/// devices that wait for it.
 class Barrier final : public testing::EmptyTestEventListener {
   void OnTestStart(const testing::TestInfo&) override { world().control().barrier(); }
+  void OnTestEnd(const testing::TestInfo& test) override {
+    if (on_device() && test.result()->Failed())
+      comm::abort_device_communicators("a test has failed", std::chrono::seconds(5));
+  }
 };
 
 /// With `longest_call` a watchdog ends the ranks where a call on a device has failed or takes
