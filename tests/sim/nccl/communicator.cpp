@@ -100,7 +100,9 @@ void Communicator::hold_until_aborted() {
 void Communicator::abort() {
   aborted_ = true;
   end(Life::aborted);
-  if (is_open()) ring(rank());
+  if (!is_open()) return;
+  ++segment().aborted;
+  ring_all();
 }
 
 void Communicator::complete_launch() {

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "connection.hpp"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <cstdlib>
 #include <string_view>
@@ -68,7 +70,10 @@ ncclResult_t connect(const std::vector<Operation>& operations) {
     if (const Connection connection(o); connection.begin()) fresh.push_back(connection);
   for (const Connection& connection : fresh) {
     Communicator& c = connection.c;
-    if (c.await([&] { return connection.is_there(); })) continue;
+    // A member that aborts closes its sockets.
+    c.await([&] { return connection.is_there() || c.segment().aborted > 0; });
+    if (connection.is_there()) continue;
+    if (!c.stopped()) c.fail(ncclRemoteError, fmt::format("a member has aborted {}", c.place()));
     return c.state() == ncclSuccess ? ncclInternalError : c.state();
   }
   return ncclSuccess;

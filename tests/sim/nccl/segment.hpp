@@ -97,6 +97,7 @@ struct Segment {
   enum class Broken : std::uint32_t { no, written, yes };
   std::atomic<Broken> broken;  ///< a rule was broken: no member goes on
   char why[1024];
+  std::atomic<std::uint32_t> aborted;  ///< members that have aborted it
   std::array<Slot, kMaxRanks> slots;
 };
 
