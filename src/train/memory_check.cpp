@@ -16,19 +16,16 @@ void check_memory(const plan::JobPlan& plan, comm::World& world, at::Device devi
   if (!need) return;
   const std::string& model = plan.model.spec->name;
   const std::string rank = fmt::format("on rank {} ({})", world.rank(), world.host());
+  // state in host memory, work in the device's
+  const bool apart = !device.is_cpu() && plan.sharding.offload;
+  std::int64_t needed = apart ? need->work() : need->total(), free = free_bytes(device, sharers);
   // Of cells that are timed first, some rank has the least state: any, with what it has of memory.
-  const bool measured = !plan.microbatches.pipeline.ranges;
-  const std::int64_t least = plan.sharding.offload && !device.is_cpu() ? 0 : need->state();
-  std::int64_t free = free_bytes(device, sharers);
-  if (measured) free = comm::all_reduce_scalar(world.control(), free, comm::Op::max);
+  if (!plan.microbatches.pipeline.ranges) {
+    needed = apart ? 0 : need->state();
+    free = comm::all_reduce_scalar(world.control(), free, comm::Op::max);
+  }
   comm::on_all_ranks(world.control(), [&] {
-    // state in host memory, work in the device's
-    const bool apart = !device.is_cpu() && plan.sharding.offload;
-    plan::check_need(model, *need,
-                     measured ? least
-                     : apart  ? need->work()
-                              : need->total(),
-                     free, rank);
+    plan::check_need(model, *need, needed, free, rank);
     if (apart)
       plan::check_need(model, *need, need->state(), free_bytes(at::kCPU, world.local_size()),
                        "in host memory " + rank);

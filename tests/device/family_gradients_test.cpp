@@ -4,16 +4,13 @@
 #include <gtest/gtest.h>
 
 #include <cstdio>
-#include <map>
 #include <string>
 
 #include "mpi/comm/mpi_main.hpp"
+#include "mpi/train/first_step.hpp"
 #include "mpi/train/tiny_model.hpp"
-#include "support/planned.hpp"
-#include "tessera/mesh/device_mesh.hpp"
 #include "tessera/model_spec/families.hpp"
 #include "tessera/train/device.hpp"
-#include "tessera/train/trainer.hpp"
 #include "test_device.hpp"
 
 namespace tessera::test {
@@ -49,38 +46,21 @@ model::Model model_of(const std::string& family, at::ScalarType compute, at::Dev
   return model::make_decoder(shape, length, compute, device);
 }
 
-struct Result {
-  std::map<std::string, at::Tensor> gradients;  ///< float64, on the host
-  double loss = 0;
-};
-
-Result result_of(const std::string& family, const std::string& dtype, at::Device device) {
+FirstStep result_of(const std::string& family, const std::string& dtype, at::Device device) {
   const std::int64_t length = wanted_device() == "cuda" ? 256 : 16;
   config::JobConfig job = tiny_job(dtype == "bfloat16" ? "float32" : dtype);
   job.training.mixed_precision_param = dtype == "bfloat16" ? "bfloat16" : "float32";
   job.training.seq_len = length;
   job.training.global_batch_size = 2;  // two microbatches
   job.training.local_batch_size = 1;
-  const mesh::Layout layout = mesh::Layout::resolve({1, 1, 1, 1, 1}, 1);
-  mesh::DeviceMesh mesh(layout, mesh::Rank(0));
   const at::ScalarType compute = dtype == "float64"   ? at::kDouble
                                  : dtype == "float32" ? at::kFloat
                                                       : at::kBFloat16;
-  const model::Model model = model_of(family, compute, device, length);
-  const LongSource source(length);
-  const plan::JobPlan plan = planned(job, model, layout);
-  train::Trainer trainer(plan, model, mesh, source, device);
-  trainer.stages().initialize(7);
-  Result result;
-  trainer.compute();
-  for (const auto* param : trainer.stages().params())
-    result.gradients[param->spec->fqn] = param->gradient.to(at::kCPU, at::kDouble).clone();
-  result.loss = trainer.apply().loss;
-  return result;
+  return first_step(job, model_of(family, compute, device, length), LongSource(length), device);
 }
 
 /// The largest relative L2 difference over all parameters, and where.
-std::pair<double, std::string> worst(const Result& found, const Result& expected) {
+std::pair<double, std::string> worst(const FirstStep& found, const FirstStep& expected) {
   std::pair<double, std::string> most{0, ""};
   for (const auto& [name, gradient] : expected.gradients) {
     const double norm = gradient.norm().item<double>();
@@ -95,7 +75,7 @@ class FamilyGradients : public testing::TestWithParam<const char*> {};
 
 TEST_P(FamilyGradients, AreAsCloseAsTheHosts) {
   const std::string family = GetParam();
-  const Result exact = result_of(family, "float64", at::kCPU);
+  const FirstStep exact = result_of(family, "float64", at::kCPU);
   struct Row {
     const char* dtype;
     double factor, slack;  ///< of the host's own error, and beside it
@@ -104,7 +84,7 @@ TEST_P(FamilyGradients, AreAsCloseAsTheHosts) {
        {Row{"float64", 0, 1e-9}, Row{"float32", 4, 1e-6}, Row{"bfloat16", 2, 2e-3}}) {
     const double host =
         row.factor > 0 ? worst(result_of(family, row.dtype, at::kCPU), exact).first : 0;
-    const Result result = result_of(family, row.dtype, test_device());
+    const FirstStep result = result_of(family, row.dtype, test_device());
     const auto [error, where] = worst(result, exact);
     std::printf("@ %s.%s: %.3e relative\n@ %s.%s.host: %.3e relative\n", family.c_str(), row.dtype,
                 error, family.c_str(), row.dtype, host);

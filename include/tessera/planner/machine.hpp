@@ -66,9 +66,8 @@ inline constexpr const char* kUsualMachine = "h100-700w";
 std::vector<std::string> machine_names();
 
 /// Reads share/tessera/machines/`name`.toml, or the file itself if `name` ends in ".toml"; "h100"
-/// and "a100" are the usual variants. Throws
-/// Error(usage) that lists the machines for a name that is not known, and with file and line for a
-/// key that a machine does not have.
+/// and "a100" are the usual variants. Throws Error(usage) that lists the machines for a name that
+/// is not known, and with file and line for a key that a machine does not have.
 Machine load_machine(const std::string& name);
 
 /// Throws Error(usage) unless `file` ends in ".toml" and is absent or a machine file, which may be

@@ -103,7 +103,7 @@ namespace {
 /// Squares of difference and reference over the boxes of all ranks, two numbers for each parameter
 /// of the model.
 std::vector<double> squares(train::Trainer& trainer, const model::Model& model,
-                            const OneRank& reference) {
+                            const FirstStep& reference) {
   std::vector<double> sums(2 * model.params.size(), 0);
   for (const auto* param : trainer.stages().params()) {
     if (!param->place.counted()) continue;
@@ -156,7 +156,7 @@ std::string GradientCase::name() const {
 }
 
 GradientError compare_gradients(comm::World& world, const GradientCase& row) {
-  const OneRank& reference = reference_for(world, row);
+  const FirstStep& reference = reference_for(world, row);
   const mesh::Layout layout = layout_of(row, world.size());
   const Place place(world, row.backend, row.over_nccl);
   const model::Model model = model_of(row, place.device);

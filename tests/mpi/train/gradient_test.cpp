@@ -29,14 +29,9 @@ std::size_t one_in(std::size_t few, std::size_t four, std::size_t eight, std::si
   return n >= 8 ? eight : on_device() ? device : n >= 4 ? four : few;
 }
 
-/// A spread of one row in `each`, over strict and MPI by turns.
+/// A spread of one row in `each`.
 void expect_spread(const std::vector<GradientCase>& rows, std::size_t each) {
-  bool strict = false;
-  for (GradientCase row : spread_of(rows, (rows.size() + each - 1) / each).rows) {
-    row.backend = strict ? comm::Backend::strict : comm::Backend::mpi;
-    expect_equal(row);
-    strict = !strict;
-  }
+  expect_equal_spread(world(), rows, (rows.size() + each - 1) / each);
 }
 
 TEST(Gradient, Meshes) { expect_spread(gradient_cases(world().size()), one_in(3, 5, 11, 3)); }

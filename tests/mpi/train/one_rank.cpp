@@ -7,9 +7,6 @@
 
 #include "mpi/train/from_rank_0.hpp"
 #include "mpi/train/tiny_model.hpp"
-#include "support/planned.hpp"
-#include "tessera/mesh/device_mesh.hpp"
-#include "tessera/train/trainer.hpp"
 
 namespace tessera::test {
 
@@ -44,30 +41,13 @@ GradientCase alone(const GradientCase& of) {
   return row;
 }
 
-OneRank on_one_rank(const GradientCase& row, const config::JobConfig& job,
-                    const data::SampleSource& source, at::Device device) {
-  const mesh::Layout layout = mesh::Layout::resolve({1, 1, 1, 1, 1}, 1);
-  mesh::DeviceMesh mesh(layout, mesh::Rank(0));
-  const model::Model model = model_of(row, device);
-  const plan::JobPlan plan = planned(job, model, layout);
-  train::Trainer trainer(plan, model, mesh, source, device);
-  trainer.stages().initialize(7);
-  OneRank result;
-  trainer.compute();
-  for (const auto* param : trainer.stages().params())
-    result.gradients[param->spec->fqn] = param->gradient.to(at::kCPU, at::kDouble).clone();
-  const train::StepOutcome outcome = trainer.apply();
-  result.loss = outcome.loss;
-  result.norm = outcome.grad_norm;
-  return result;
-}
-
 namespace {
 
-OneRank compute_reference(comm::World& world, const GradientCase& row) {
+FirstStep compute_reference(comm::World& world, const GradientCase& row) {
   const std::vector<model::ParamSpec> params = model_of(row, at::kCPU).params;
   const std::vector<double> values = from_rank_0(world, [&] {
-    const OneRank found = on_one_rank(row, job_of(row), UnevenSource());
+    const FirstStep found =
+        first_step(job_of(row), model_of(row, at::kCPU), UnevenSource(), at::kCPU);
     std::vector<double> flat{found.loss, found.norm};
     for (const model::ParamSpec& spec : params) {
       const at::Tensor gradient = found.gradients.at(spec.fqn).contiguous();
@@ -76,7 +56,7 @@ OneRank compute_reference(comm::World& world, const GradientCase& row) {
     }
     return flat;
   });
-  OneRank reference;
+  FirstStep reference;
   reference.loss = values[0];
   reference.norm = values[1];
   const at::Tensor all = at::tensor(values);
@@ -91,8 +71,8 @@ OneRank compute_reference(comm::World& world, const GradientCase& row) {
 
 }  // namespace
 
-const OneRank& reference_for(comm::World& world, const GradientCase& row) {
-  static std::map<std::string, OneRank> known;  // by name
+const FirstStep& reference_for(comm::World& world, const GradientCase& row) {
+  static std::map<std::string, FirstStep> known;  // by name
   const GradientCase one = alone(row);
   const std::string name = one.name();
   if (!known.contains(name)) known[name] = compute_reference(world, one);

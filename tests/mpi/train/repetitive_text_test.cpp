@@ -6,7 +6,8 @@
 #include <map>
 
 #include "mpi/comm/mpi_main.hpp"
-#include "mpi/train/one_rank.hpp"
+#include "mpi/train/first_step.hpp"
+#include "mpi/train/gradient_case.hpp"
 #include "mpi/train/place.hpp"
 #include "mpi/train/tiny_model.hpp"
 #include "support/relative_distance.hpp"
@@ -36,7 +37,7 @@ std::map<std::string, at::Tensor> gradients_in(const std::string& dtype, const G
   row.dtype = dtype;
   config::JobConfig job = job_of(row);
   job.training.global_batch_size = job.training.local_batch_size = 256;
-  return on_one_rank(row, job, RepetitiveSource(), device).gradients;
+  return first_step(job, model_of(row, device), RepetitiveSource(), device).gradients;
 }
 
 TEST(RepetitiveText, GradientsInBfloat16AreThoseInFloat32) {

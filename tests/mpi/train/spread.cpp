@@ -105,6 +105,16 @@ Spread spread_of(const std::vector<GradientCase>& rows, std::size_t count) {
   return spread;
 }
 
+void expect_equal_spread(comm::World& world, const std::vector<GradientCase>& rows,
+                         std::size_t count) {
+  bool strict = false;
+  for (GradientCase row : spread_of(rows, count).rows) {
+    row.backend = strict ? comm::Backend::strict : comm::Backend::mpi;
+    expect_equal_gradients(world, row);
+    strict = !strict;
+  }
+}
+
 std::size_t rows_from_environment(std::size_t usual) {
   const char* given = std::getenv("TESSERA_ROWS");
   if (!given) return usual;

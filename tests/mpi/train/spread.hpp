@@ -22,6 +22,10 @@ struct Spread {
 /// Both are properties. Deterministic.
 Spread spread_of(const std::vector<GradientCase>& rows, std::size_t count);
 
+/// Expects equal gradients in a spread, over MPI and strict by turns. Collective over `world`.
+void expect_equal_spread(comm::World& world, const std::vector<GradientCase>& rows,
+                         std::size_t count);
+
 /// TESSERA_ROWS as the count of a spread: a number, "all", or else `usual`.
 std::size_t rows_from_environment(std::size_t usual);
 

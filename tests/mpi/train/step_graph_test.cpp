@@ -250,43 +250,46 @@ TEST_F(StepGraphs, AreNotTakenWhereLabelsThatCountVary) {
   EXPECT_EQ(with.graphs, 0);
 }
 
+/// On two ranks: a graph of some calls that add up one tensor.
+struct GraphOfSums {
+  explicit GraphOfSums(int calls) {
+    const std::string why = graph->capture([&] {
+      for (int call = 0; call < calls; ++call)
+        mesh.along(mesh::Axis::dp_shard).all_reduce(parallel::buffer_of(sum)).wait();
+    });
+    EXPECT_EQ(why, "");
+  }
+  bool sum_is(double value) const { return sum.cpu().eq(value).all().item<bool>(); }
+
+  Place place{world()};
+  mesh::DeviceMesh mesh{world(), mesh::Layout::resolve({1, 1, 2, 1, 1}, 2), place.backend};
+  at::Tensor sum = at::ones({4}, place.device);
+  std::unique_ptr<train::StepGraph> graph = train::make_step_graph(place.device);
+};
+
 /// A graph that waits for one of another rank is a call that the watchdog may report.
 TEST_F(StepGraphs, AreSeenByTheWatchdog) {
   if (world().size() != 2) GTEST_SKIP() << "2 ranks";
-  Place place(world());
-  mesh::DeviceMesh mesh(world(), mesh::Layout::resolve({1, 1, 2, 1, 1}, 2), place.backend);
-  const at::Tensor sum = at::ones({4}, place.device);
-  const auto graph = train::make_step_graph(place.device);
-  const std::string why = graph->capture([&] {
-    for (int call = 0; call < 3; ++call)
-      mesh.along(mesh::Axis::dp_shard).all_reduce(parallel::buffer_of(sum)).wait();
-  });
-  EXPECT_EQ(why, "");
+  GraphOfSums of(3);
   if (world().rank() == 1) world().control().barrier();
-  graph->launch();
+  of.graph->launch();
   if (world().rank() == 0) {
     const comm::CallView last = comm::recent(comm::call_page(), 1).at(0);
     EXPECT_EQ(last.state, comm::CallState::waited_for);
     EXPECT_EQ(comm::title(last.info), "graph of 3 calls");
     world().control().barrier();
   }
-  EXPECT_TRUE(sum.cpu().eq(8).all().item<bool>());
+  EXPECT_TRUE(of.sum_is(8));
 }
 
 /// NCCL's abort waits for graphs with calls of the communicator.
 TEST_F(StepGraphs, DoNotHoldUpAnAbort) {
   if (world().size() != 2) GTEST_SKIP() << "2 ranks";
-  Place place(world());
-  mesh::DeviceMesh mesh(world(), mesh::Layout::resolve({1, 1, 2, 1, 1}, 2), place.backend);
-  const at::Tensor sum = at::ones({4}, place.device);
-  const auto graph = train::make_step_graph(place.device);
-  const std::string why = graph->capture(
-      [&] { mesh.along(mesh::Axis::dp_shard).all_reduce(parallel::buffer_of(sum)).wait(); });
-  EXPECT_EQ(why, "");
-  graph->launch();
-  EXPECT_TRUE(sum.cpu().eq(2).all().item<bool>());
+  GraphOfSums of(1);
+  of.graph->launch();
+  EXPECT_TRUE(of.sum_is(2));
   EXPECT_TRUE(comm::abort_device_communicators("a test", std::chrono::seconds(30)));
-  EXPECT_THROW(graph->launch(), Error);
+  EXPECT_THROW(of.graph->launch(), Error);
 }
 
 }  // namespace
