@@ -38,6 +38,11 @@ inline void expect_first_group(const Communicator& c, bool open) {
   require(!open, ExitCode::communication,
           "group_start() inside a group on axis {}; groups do not nest", c.axis());
 }
+inline void expect_group(const Communicator& c, bool open, std::string_view transfer) {
+  require(open, ExitCode::communication,
+          "{} outside of a group on axis {}; put it between group_start() and group_end()",
+          transfer, c.axis());
+}
 
 inline void expect_peer(const Communicator& c, int peer) {
   TESSERA_EXPECT(peer >= 0 && peer < c.size(), "axis {} has {} ranks, rank {} was named", c.axis(),

@@ -13,9 +13,9 @@
 namespace tessera::comm {
 namespace {
 
-constexpr std::array<std::string_view, 10> kCallNames{
-    "all_reduce",   "all_gather", "reduce_scatter", "broadcast", "all_to_all",
-    "all_to_all_v", "group",      "barrier",        "split",     "graph"};
+constexpr std::array<std::string_view, 11> kCallNames{
+    "all_reduce", "all_gather", "reduce_scatter", "broadcast", "all_to_all",     "all_to_all_v",
+    "group",      "barrier",    "split",          "graph",     "register_memory"};
 constexpr std::array<std::string_view, 3> kOpNames{"sum", "max", "min"};
 
 CallPage own_page{};

@@ -18,9 +18,7 @@ void MpiCommunicator::group_start() {
 void MpiCommunicator::add_transfer(bool sends, Buffer buffer, int peer) {
   expect_memory(*this, buffer, Memory::host);
   expect_peer(*this, peer);
-  require(group_.has_value(), ExitCode::communication,
-          "{} outside of a group on axis {}; put it between group_start() and group_end()",
-          sends ? "send" : "recv", axis_);
+  expect_group(*this, group_.has_value(), sends ? "send" : "recv");
   group_->push_back({sends, peer, buffer});
 }
 

@@ -13,6 +13,7 @@
 #include "nccl_handle.hpp"
 #include "nccl_requests.hpp"
 #include "nccl_types.hpp"
+#include "registered_memory.hpp"
 #include "tessera/base/keep.hpp"
 #include "tessera/base/log.hpp"
 #include "tessera/comm/failure.hpp"
@@ -31,12 +32,14 @@ class NcclCommunicator final : public Communicator {
         nccl_(std::move(nccl)),
         stream_(communication_stream()),
         rendezvous_(host_->place()),
+        registered_(std::make_shared<RegisteredMemory>(nccl_)),
         pending_(nccl_) {}
   ~NcclCommunicator() override {
     // Peers would notice an abort before this rank has said why it fails.
     const bool stays = std::uncaught_exceptions() > 0 && !has_stopped_waiting();
     if (nccl_->flushes()) cudaStreamSynchronize(stream_);
     try {
+      registered_->end();
       stays ? void(keep_for_ever(nccl_)) : nccl_->finish();
     } catch (const Error& error) {
       log::warning("{}", error.what());
@@ -135,6 +138,16 @@ class NcclCommunicator final : public Communicator {
         only_peer(transfers));
   }
 
+  /// NCCL registers buffers of graphs itself, and a capture cannot allocate.
+  std::shared_ptr<void> registered_memory(std::size_t bytes) override {
+    if (is_captured(compute_stream())) return nullptr;
+    if (auto piece = registered_->reuse(bytes)) return piece;
+    const CallInfo info{++sequence_, static_cast<std::int64_t>(bytes), -1, Call::register_memory};
+    if (check_collectives()) rendezvous_.meet_all(info, {});
+    LoggedCall logged(info, rank_, size_, axis_, host_->place().members);
+    return registered_->add(bytes, logged);
+  }
+
   /// On the host: members meet, and none of their streams is held.
   void barrier() override { host_->barrier(); }
 
@@ -162,9 +175,7 @@ class NcclCommunicator final : public Communicator {
   void add_transfer(bool sends, const Buffer& buffer, int peer) {
     expect_memory(*this, buffer, Memory::device);
     expect_peer(*this, peer);
-    require(group_.has_value(), ExitCode::communication,
-            "{} outside of a group on axis {}; put it between group_start() and group_end()",
-            sends ? "send" : "recv", axis_);
+    expect_group(*this, group_.has_value(), sends ? "send" : "recv");
     group_->push_back({sends, peer, buffer});
   }
 
@@ -265,6 +276,7 @@ class NcclCommunicator final : public Communicator {
   std::uint64_t sequence_ = 0, groups_ = 0;
   std::optional<std::vector<Transfer>> group_;
   Rendezvous rendezvous_;
+  std::shared_ptr<RegisteredMemory> registered_;  ///< tensors may outlive the communicator
   std::shared_ptr<DeviceWaits> waits_ = std::make_shared<DeviceWaits>();
   std::int64_t captured_ = 0;  ///< calls that are parts of the graph; the host sees none of them
   std::tuple<std::uint64_t, std::uint64_t, Traffic> before_graph_;  ///< the numbers of calls
@@ -280,19 +292,7 @@ class NcclCommunicator final : public Communicator {
 
 std::unique_ptr<Communicator> make_nccl_communicator(std::unique_ptr<MpiCommunicator> host,
                                                      int ranks_per_id) {
-  int devices = 0;
-  require(cudaGetDeviceCount(&devices) == cudaSuccess && devices > 0, ExitCode::environment,
-          "no GPU can be seen on this node; check `nvidia-smi` and CUDA_VISIBLE_DEVICES, or choose "
-          "the mpi back end");
-  std::vector<ncclUniqueId> ids = shared_ids(*host, ranks_per_id);
-  // A broadcast may progress only in a later call of MPI, while this rank waits for others inside
-  // of NCCL.
-  host->barrier();
-  LoggedCall logged(CallInfo{.call = Call::split}, host->rank(), host->size(), host->axis(),
-                    host->place().members);
-  logged.waited_for();
-  auto nccl = std::make_shared<NcclHandle>(ids, host->place());
-  logged.done();
+  auto nccl = join_nccl(*host, ranks_per_id);
   return std::make_unique<NcclCommunicator>(std::move(nccl), std::move(host));
 }
 

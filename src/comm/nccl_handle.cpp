@@ -11,6 +11,7 @@
 #include <utility>
 #include <vector>
 
+#include "call_log.hpp"
 #include "compute_stream.hpp"
 #include "hook_list.hpp"
 #include "tessera/base/error.hpp"
@@ -205,6 +206,10 @@ bool abort_device_communicators(const std::string& why, std::chrono::millisecond
   return NcclHandle::abort_all(why, deadline);
 }
 
+namespace {
+
+/// The ids by which the ranks of `host` meet: each is made by the first of the ranks that NCCL lets
+/// meet there, which serves their connections. Collective.
 std::vector<ncclUniqueId> shared_ids(MpiCommunicator& host, int ranks_per_id) {
   const int count = (host.size() + ranks_per_id - 1) / ranks_per_id;
   const int ranks = host.size() / count, longer = host.size() % count;
@@ -221,6 +226,25 @@ std::vector<ncclUniqueId> shared_ids(MpiCommunicator& host, int ranks_per_id) {
         .wait();
   }
   return ids;
+}
+
+}  // namespace
+
+std::shared_ptr<NcclHandle> join_nccl(MpiCommunicator& host, int ranks_per_id) {
+  int devices = 0;
+  require(cudaGetDeviceCount(&devices) == cudaSuccess && devices > 0, ExitCode::environment,
+          "no GPU can be seen on this node; check `nvidia-smi` and CUDA_VISIBLE_DEVICES, or choose "
+          "the mpi back end");
+  std::vector<ncclUniqueId> ids = shared_ids(host, ranks_per_id);
+  // A broadcast may progress only in a later call of MPI, while this rank waits for others inside
+  // of NCCL.
+  host.barrier();
+  LoggedCall logged(CallInfo{.call = Call::split}, host.rank(), host.size(), host.axis(),
+                    host.place().members);
+  logged.waited_for();
+  auto nccl = std::make_shared<NcclHandle>(ids, host.place());
+  logged.done();
+  return nccl;
 }
 
 }  // namespace tessera::comm

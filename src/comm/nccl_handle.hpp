@@ -67,8 +67,8 @@ class NcclHandle {
   std::string failure_;  ///< why it has failed; guarded by the lock of all handles
 };
 
-/// The ids by which the ranks of `host` meet: each is made by the first of the ranks that NCCL lets
-/// meet there, which serves their connections. Collective.
-std::vector<ncclUniqueId> shared_ids(MpiCommunicator& host, int ranks_per_id);
+/// Collective over the ranks of `host`: up to `ranks_per_id` of them meet at one of them. Throws
+/// Error(environment) where this rank has no GPU.
+std::shared_ptr<NcclHandle> join_nccl(MpiCommunicator& host, int ranks_per_id);
 
 }  // namespace tessera::comm

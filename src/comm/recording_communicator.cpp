@@ -109,10 +109,7 @@ class RecordingCommunicator final : public Communicator {
   }
   void expect_transfer(int peer) const {
     expect_peer(*this, peer);
-    require(
-        in_group_, ExitCode::communication,
-        "a transfer outside of a group on axis {}; put it between group_start() and group_end()",
-        axis_);
+    expect_group(*this, in_group_, "a transfer");
   }
 
   bool in_group_ = false;

@@ -72,10 +72,7 @@ class SelfCommunicator final : public Communicator {
   }
   std::vector<Buffer>& transfer(int peer) {
     expect_peer(*this, peer);
-    require(
-        sent_.has_value(), ExitCode::communication,
-        "a transfer outside of a group on axis {}; put it between group_start() and group_end()",
-        axis_);
+    expect_group(*this, sent_.has_value(), "a transfer");
     return *sent_;
   }
 

@@ -164,9 +164,7 @@ class StagedCommunicator final : public Communicator {
   void add_transfer(bool sends, const Buffer& buffer, int peer) {
     expect_memory(*this, buffer, Memory::device);
     expect_peer(*this, peer);
-    require(group_.has_value(), ExitCode::communication,
-            "{} outside of a group on axis {}; put it between group_start() and group_end()",
-            sends ? "send" : "recv", axis_);
+    expect_group(*this, group_.has_value(), sends ? "send" : "recv");
     group_->push_back({sends, peer, buffer});
   }
 

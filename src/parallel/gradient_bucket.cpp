@@ -3,6 +3,7 @@
 
 #include <algorithm>
 
+#include "registered_buffer.hpp"
 #include "tessera/comm/device.hpp"
 #include "tessera/kernels/joined.hpp"
 #include "tessera/parallel/tensor_buffer.hpp"
@@ -14,13 +15,24 @@ using at::Tensor;
 
 namespace {
 
-/// Memory for the gradients of whole parameters, as the fsdp ranks cut them.
-PartialSums::Allocate accumulators_of(const ShardGroup& group) {
-  const auto options =
-      at::TensorOptions(group.options().precision.gradient()).device(group.options().device);
-  return [ranks = group.fsdp().size(), elements = group.chunk_elements(), options] {
-    return at::empty({ranks, elements}, options);
-  };
+/// For the gradients of whole parameters, as the fsdp ranks cut them, in the type of a reduction or
+/// another one.
+Tensor gradient_memory(const ShardGroup& group, at::ScalarType type) {
+  const GroupOptions& options = group.options();
+  const std::int64_t ranks = group.fsdp().size(), elements = group.chunk_elements();
+  if (options.register_buffers && type == options.precision.reduce) {
+    const auto bytes = ranks * elements * static_cast<std::int64_t>(at::elementSize(type));
+    const Tensor registered = registered_buffer(group.fsdp(), bytes, options.device);
+    if (registered.defined()) return registered.view(type).view({ranks, elements});
+  }
+  return at::empty({ranks, elements}, at::TensorOptions(type).device(options.device));
+}
+
+/// As a reduction exchanges them.
+Tensor for_exchange(const ShardGroup& group, const Tensor& gradients) {
+  const at::ScalarType type = group.options().precision.reduce;
+  return gradients.scalar_type() == type ? gradients
+                                         : gradient_memory(group, type).copy_(gradients);
 }
 
 /// Does a stream wait for its operations, and not the host? A rehearsed GPU has NCCL.
@@ -37,7 +49,8 @@ GradientBucket::GradientBucket(ShardGroup& group, comm::Communicator& replicate,
       tree_(tree),
       flat_(at::zeros({group.chunk_elements()},
                       group.master_options().dtype(group.options().precision.gradient()))),
-      partials_(tree, accumulators_of(group)) {
+      partials_(tree,
+                [&group] { return gradient_memory(group, group.options().precision.gradient()); }) {
   for (ShardedParam& param : group_.params()) param.gradient = param.in(flat_);
 }
 
@@ -108,7 +121,7 @@ void GradientBucket::start_reduction() {
   at::NoGradGuard no_grad;
   reduction_.under_way = true;
   const GroupOptions& options = group_.options();
-  reduction_.in = partials_.take().to(options.precision.reduce);
+  reduction_.in = for_exchange(group_, partials_.take());
   const bool in_place =
       !reduced_ && !options.offload && options.precision.reduce == options.precision.gradient();
   reduction_.out = in_place ? flat_ : at::empty({group_.chunk_elements()}, reduction_.in.options());

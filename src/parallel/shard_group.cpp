@@ -3,6 +3,7 @@
 
 #include <algorithm>
 
+#include "registered_buffer.hpp"
 #include "tessera/base/error.hpp"
 #include "tessera/kernels/joined.hpp"
 #include "tessera/kernels/torch_internal.hpp"
@@ -142,8 +143,25 @@ void ShardGroup::start_unshard() {
     upload();
     return;
   }
-  gather_.in = kept_.part.defined() ? kept_.part : packed(flat_master_);
-  start_gather(kept_.part.defined() ? *kept_.inner : fsdp_);
+  const bool kept = kept_.part.defined();
+  comm::Communicator& from = kept ? *kept_.inner : fsdp_;
+  register_gather(from);
+  if (!gather_.in.defined())
+    gather_.in = kept ? kept_.part : packed(flat_master_);
+  else if (kept)
+    gather_.in.copy_(kept_.part.view({-1}));
+  else
+    pack(flat_master_, gather_.in);
+  start_gather(from);
+}
+
+/// The next gather is in place in registered memory, where there is some.
+void ShardGroup::register_gather(comm::Communicator& from) {
+  if (!options_.register_buffers || fsdp_.size() == 1) return;
+  const Tensor memory = registered_buffer(from, gathered_bytes(), options_.device);
+  if (!memory.defined()) return;
+  gather_.out = memory.view({fsdp_.size(), chunk_bytes_});
+  gather_.in = memory.view({from.size(), -1})[from.rank()];
 }
 
 /// What this rank gives to a gather: the memory of its masters where that is the same.

@@ -70,9 +70,10 @@ plan::PlacementOptions StageWeights::placement_options(bool tied) const {
 
 ShardGroup* StageWeights::make_group(const plan::WeightGroup& weights) {
   const bool other_stage = weights.tied && !whole_model();
-  GroupOptions options{options_.sharding.precision, options_.sharding.device,
-                       options_.sharding.offload, !weights.frozen,
-                       other_stage ? tied_weight_.home : nullptr};
+  GroupOptions options{
+      options_.sharding.precision,        options_.sharding.device,
+      options_.sharding.offload,          !weights.frozen,
+      options_.sharding.register_buffers, other_stage ? tied_weight_.home : nullptr};
   if (options_.sharding.offload && !options_.sharding.device.is_cpu()) {
     if (!copies_) copies_.emplace(options_.sharding.device);
     options.copies = &*copies_;

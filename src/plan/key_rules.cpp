@@ -30,6 +30,7 @@ class KeyRules : public Rules {
     saves();
     profiling();
     converters();
+    registered_buffers();
     of_model();
   }
 
@@ -94,6 +95,23 @@ class KeyRules : public Rules {
       wrong({"parallelism.fsdp_gradient_accumulation", "debug.deterministic"},
             "fsdp_gradient_accumulation = \"sharded\" sums over ranks before microbatches, and "
             "debug.deterministic needs the opposite order; use \"default\"");
+  }
+
+  void registered_buffers() {
+    if (!job_.parallelism.fsdp_register_buffers) return;
+    const char* key = "parallelism.fsdp_register_buffers";
+    for (const auto& [other, over_mpi] :
+         {std::pair{"comm.backend", job_.comm.backend == "mpi" || job_.comm.backend == "strict"},
+          std::pair{"job.device", job_.job.device == "cpu"}})
+      if (over_mpi)
+        wrong({key, other},
+              "NCCL registers buffers, and {} ({}) chooses MPI; leave one of them out", other,
+              at(other));
+    if (device_plan(job_).graphs)
+      wrong({key, "compile.enable"},
+            "steps run as CUDA graphs (compile.enable, {}), whose buffers NCCL registers itself; "
+            "leave one of the keys out",
+            at("compile.enable"));
   }
 
   void precision() {

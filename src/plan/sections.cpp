@@ -106,6 +106,7 @@ ShardingPlan sharding_plan(const config::JobConfig& job) {
   for (const config::Strings& rule : p.reshard_rules)
     plan.reshard_rules.push_back({rule[0], ReshardPolicy::parse(rule[1]).value()});
   plan.prefetch_units = static_cast<int>(std::min<std::int64_t>(p.fsdp_prefetch_units, 1 << 20));
+  plan.register_buffers = p.fsdp_register_buffers;
   plan.accumulation =
       named<Accumulation>(p.fsdp_gradient_accumulation,
                           {{"default", standard}, {"unsharded", unsharded}, {"sharded", sharded}});

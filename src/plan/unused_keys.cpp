@@ -75,6 +75,10 @@ class UnusedKeys : Rules {
     warn(p.tensor_parallel_degree == 1 && p.enable_async_tensor_parallel,
          "parallelism.enable_async_tensor_parallel", "parallelism.tensor_parallel_degree is 1",
          {kTp});
+    warn(p.data_parallel_shard_degree == 1 && p.context_parallel_degree == 1 &&
+             p.fsdp_register_buffers,
+         "parallelism.fsdp_register_buffers", "parallelism.data_parallel_shard_degree is 1",
+         {"parallelism.data_parallel_shard_degree"});
   }
 
   void profiles() {

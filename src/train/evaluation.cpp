@@ -30,7 +30,7 @@ class Evaluation {
         device_(with_arithmetic(plan.arithmetic, own_.device)),
         samples_(open_checked_samples()),
         model_(model_of(plan, device_)),
-        mesh_(world, plan.layout, backend_of(plan.comm.backend, device_),
+        mesh_(world, plan.layout, backend_of(plan, device_),
               ordered_sums_of(plan.arithmetic, device_), parallel::memory_of(device_)) {}
 
   ValidationResult run() {

@@ -61,7 +61,7 @@ RunContext::RunContext(comm::World& ranks, const plan::JobPlan& with,
       folder_lock(patient_lock(*this)),
       samples(samples_after(check, *this)),
       model(model_of(plan, device)),
-      mesh(ranks, plan.layout, backend_of(plan.comm.backend, device),
+      mesh(ranks, plan.layout, backend_of(plan, device),
            ordered_sums_of(plan.arithmetic, device, injected.decorate()),
            parallel::memory_of(device)) {}
 

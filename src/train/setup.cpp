@@ -13,13 +13,18 @@
 
 namespace tessera::train {
 
-comm::Backend backend_of(plan::BackendChoice choice, at::Device device) {
+comm::Backend backend_of(const plan::JobPlan& plan, at::Device device) {
   using enum plan::BackendChoice;
+  const plan::BackendChoice choice = plan.comm.backend;
   require(!(device.is_cpu() && choice == nccl), ExitCode::environment,
           "comm.backend = \"nccl\" needs a GPU and a build with TESSERA_WITH_NCCL; this rank lacks "
           "at least one of them. Use auto or mpi");
+  const bool over_mpi = choice == mpi || choice == strict || device.is_cpu();
+  require(!plan.sharding.register_buffers || !over_mpi, ExitCode::environment,
+          "parallelism.fsdp_register_buffers needs GPUs and NCCL, and this job communicates over "
+          "MPI; leave the key out");
   if (choice == strict) return comm::Backend::strict;
-  return choice == mpi || device.is_cpu() ? comm::Backend::mpi : comm::Backend::nccl;
+  return over_mpi ? comm::Backend::mpi : comm::Backend::nccl;
 }
 
 void use_share_of_cores(comm::World& world) {

@@ -34,7 +34,7 @@ class StepBench {
         own_(watched_device(watchdog_, world, plan)),
         device_(with_arithmetic(plan.arithmetic, own_.device)),
         model_(model_of(plan, device_)),
-        mesh_(world, plan.layout, backend_of(plan.comm.backend, device_),
+        mesh_(world, plan.layout, backend_of(plan, device_),
               ordered_sums_of(plan.arithmetic, device_), parallel::memory_of(device_)),
         source_(plan.data.seq_len, model_.dimensions.vocab) {}
 

@@ -114,6 +114,13 @@ class Communicator {
   /// names it in messages. A negative color takes part and gets null.
   virtual std::unique_ptr<Communicator> split(int color, int key, const std::string& axis) = 0;
 
+  /// Device memory for buffers of this communicator's collectives, which peers then read and write
+  /// without copies on the way; null where the back end has none, or what computes is captured for
+  /// a graph. Collective: all members ask for the same sizes, and let go of them, in the same
+  /// order. The memory is used again once its last owner is gone, so that what computes has to be
+  /// behind its last use then. Throws Error(environment) where the device has too little memory.
+  virtual std::shared_ptr<void> registered_memory(std::size_t /*bytes*/) { return nullptr; }
+
   /// The same ranks in host memory: itself, or the companion of a communicator that moves device
   /// memory.
   virtual Communicator& host() { return *this; }

@@ -22,7 +22,8 @@ enum class Call : std::uint8_t {
   group,
   barrier,
   split,
-  graph  ///< a launch of several calls that were captured
+  graph,  ///< a launch of several calls that were captured
+  register_memory
 };
 /// "all_reduce", "group", ...
 std::string_view name_of(Call call) noexcept;

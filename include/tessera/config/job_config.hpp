@@ -144,6 +144,7 @@ struct Parallelism {
   std::vector<Strings> reshard_rules;
   std::string fsdp_gradient_accumulation = "default";  ///< ours: default | unsharded | sharded
   std::int64_t fsdp_prefetch_units = 1;                ///< ours
+  bool fsdp_register_buffers = false;                  ///< ours
   int tensor_parallel_degree = 1;
   bool disable_loss_parallel = false;
   bool disable_sequence_parallel = false;  ///< ours

@@ -43,6 +43,8 @@ struct GroupOptions {
   bool offload = false;   ///< masters, gradients and moments in host memory; weights are copied up
                           ///< for each gather
   bool trainable = true;  ///< false: no gradient, no reduction
+  /// Buffers of gathers and reductions are memory that their communicator has registered.
+  bool register_buffers = false;
   /// a group of the same parameters, whose masters are this one's too
   const class ShardGroup* home = nullptr;
   /// With `offload`: copies between the two memories; its owner outlives the group.
@@ -153,7 +155,7 @@ class ShardGroup {
   }
   /// In bytes.
   struct Gather {
-    at::Tensor in;   ///< [chunk_bytes], or Kept::part
+    at::Tensor in;   ///< [chunk_bytes], or Kept::part; a part of `out` where that is registered
     at::Tensor out;  ///< [ranks, of each of them]
     comm::Request request;
   };
@@ -173,6 +175,7 @@ class ShardGroup {
   void show_weights(ShardedParam& param);
   at::Tensor leaf_without_memory(ShardedParam& param, const at::Tensor& weight) const;
   std::int64_t element_bytes(const ShardedParam& param) const;
+  void register_gather(comm::Communicator& from);
   at::Tensor packed(const at::Tensor& masters) const;
   void pack(const at::Tensor& masters, const at::Tensor& into) const;
   at::Tensor part_of(const at::Tensor& gathered, std::size_t i) const;

@@ -22,7 +22,8 @@ enum class Accumulation : std::uint8_t {
 struct ShardingPlan {
   ReshardPolicy reshard;
   std::vector<ReshardRule> reshard_rules;
-  int prefetch_units = 1;  ///< gathered ahead of the unit that computes
+  int prefetch_units = 1;         ///< gathered ahead of the unit that computes
+  bool register_buffers = false;  ///< NCCL knows the memory of gathers and reductions
   Accumulation accumulation = Accumulation::standard;
   bool deterministic = false;       ///< microbatches are added over the fixed tree
   std::vector<std::string> freeze;  ///< parameters whose name matches a pattern are not trained

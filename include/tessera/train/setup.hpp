@@ -12,8 +12,8 @@
 namespace tessera::train {
 
 /// What carries the mesh's axes on `device`: by default NCCL on a GPU, and MPI on the host. Throws
-/// Error(environment) for NCCL on the host.
-comm::Backend backend_of(plan::BackendChoice choice, at::Device device);
+/// Error(environment) for NCCL on the host, and for buffers that are to be registered without it.
+comm::Backend backend_of(const plan::JobPlan& plan, at::Device device);
 
 /// Lets this rank compute with OMP_NUM_THREADS threads, by default as many as its share of the
 /// node's cores. It never starts more threads than that share; rank 0 warns where a rank was to.

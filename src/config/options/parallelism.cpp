@@ -59,6 +59,10 @@ OptionList parallelism_options() {
              "memory of its weights")
           .at_least(0)
           .is_ours(),
+      OPTION(parallelism.fsdp_register_buffers,
+             "Register the buffers of gathers and reductions with NCCL (symmetric memory), so that "
+             "GPUs access each other's directly; needs NCCL 2.27")
+          .is_ours(),
       OPTION(
           parallelism.tensor_parallel_degree,
           "Ranks over which each weight matrix is split, and the tokens between matrix products; "

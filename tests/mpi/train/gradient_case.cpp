@@ -52,6 +52,7 @@ config::JobConfig job_of(const GradientCase& row) {
   job.parallelism.enable_async_tensor_parallel = row.async_tensor_parallel;
   job.parallelism.async_tensor_parallel_chunks = 3;  // does not divide the tokens
   job.parallelism.fsdp_gradient_accumulation = row.adding;
+  job.parallelism.fsdp_register_buffers = row.registers;
   const std::int64_t parts = row.dp * row.replicate * row.accumulation;
   job.training.local_batch_size = std::max<std::int64_t>(1, job.training.global_batch_size / parts);
   job.parallelism.pipeline_parallel_microbatch_size =
@@ -134,6 +135,7 @@ std::string GradientCase::name() const {
   add(stage_map != "default", "on " + stage_map);
   add(reshard != "default", "reshard=" + reshard);
   add(!rules.empty(), "with rules");
+  add(registers, "registered");
   add(accumulation > 1, fmt::format("accumulate={} {}", accumulation, adding));
   add(tied, "tied");
   add(bfloat16_weights, "bfloat16-weights");

@@ -49,6 +49,7 @@ struct GradientCase {
   std::string recipe;                 ///< of float8 or MX; empty = nothing is rounded
   bool gathers_bytes = false;         ///< enable_fsdp_float8_all_gather
   std::string experts;                ///< "float8" or "mx": of quantize.grouped_mm
+  bool registers = false;             ///< fsdp_register_buffers; over NCCL
 
   std::string name() const;
   /// By an MX recipe, in block_model(); else float8 rounds even_model().
@@ -141,8 +142,11 @@ std::vector<GradientCase> rounded_experts_cases(int world);
 std::vector<GradientCase> gathered_bytes_cases(int world);
 /// With fewer key-value heads than tensor-parallel ranks, whose gradients are rounded as sums.
 std::vector<GradientCase> rounded_copies_cases(int world);
+/// On GPUs: gathers in place and reductions in memory that NCCL knows, whole and kept in parts, in
+/// pipelines, rounded to bfloat16 and float8, and of experts.
+std::vector<GradientCase> registered_cases(int world);
 
-/// All of these but the rounded ones: the matrix.
+/// All of these but the rounded and the registered ones: the matrix.
 std::vector<GradientCase> all_cases(int world);
 
 }  // namespace tessera::test

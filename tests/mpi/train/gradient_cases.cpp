@@ -217,6 +217,41 @@ std::vector<GradientCase> context_cases(int world) {
   return rows;
 }
 
+std::vector<GradientCase> registered_cases(int world) {
+  std::vector<GradientCase> rows;
+  const auto add = [&](auto change) {
+    GradientCase row;
+    row.registers = true;
+    row.dp = world;
+    row.accumulation = 2;
+    change(row);
+    rows.push_back(row);
+  };
+  add([](GradientCase& row) {
+    row.reshard = "always";
+    row.adding = "sharded";
+  });
+  add([](GradientCase& row) {
+    row.reshard = "2";
+    row.dtype = "bfloat16";
+  });
+  add([&](GradientCase& row) {
+    row.pp = 2;
+    row.dp = world / 2;
+    row.adding = "unsharded";
+  });
+  add([](GradientCase& row) {
+    row.family = "qwen3_moe";
+    row.ep = 2;
+  });
+  add([](GradientCase& row) {
+    row.recipe = "tensorwise";
+    row.gathers_bytes = true;
+    row.dtype = "float32";
+  });
+  return rows;
+}
+
 std::vector<GradientCase> all_cases(int world) {
   std::vector<GradientCase> rows;
   for (const auto make :

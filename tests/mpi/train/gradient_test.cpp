@@ -126,6 +126,11 @@ TEST(Gradient, ShardingPolicies) {
   expect_spread(policy_cases(world().size()), one_in(2, 3, 7, 2));
 }
 
+TEST(Gradient, RegisteredBuffers) {
+  if (!on_device() || world().size() < 2) GTEST_SKIP() << "NCCL exchanges nothing";
+  expect_spread(registered_cases(world().size()), 1);
+}
+
 TEST(Gradient, TensorParallel) { expect_spread(tensor_cases(world().size()), one_in(2, 5, 11, 5)); }
 
 TEST(Gradient, FusedLoss) { expect_spread(fused_loss_cases(world().size()), one_in(1, 3, 7, 3)); }

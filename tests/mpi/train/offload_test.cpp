@@ -30,7 +30,7 @@ struct Outcome {
 
 class Offload : public testing::TestWithParam<const char*> {
  protected:
-  Outcome train(bool offload) const {
+  Outcome train(bool offload, bool registers = false) const {
     config::JobConfig job = tiny_job("float32");
     const bool in_bytes = std::string(GetParam()) == "float8";
     job.training.mixed_precision_param = in_bytes ? "bfloat16" : GetParam();
@@ -39,6 +39,7 @@ class Offload : public testing::TestWithParam<const char*> {
       job.quantize.linear.float8.enable_fsdp_float8_all_gather = true;
     }
     job.training.enable_cpu_offload = offload;
+    job.parallelism.fsdp_register_buffers = registers;
     job.training.global_batch_size = 8;
     job.training.local_batch_size = 8 / world().size() / kMicrobatches;
     const at::Device device = device_of_rank();
@@ -101,6 +102,14 @@ TEST_P(Offload, TrainsAsWithout) {
   } else {
     EXPECT_GT(with.gradients.asynchronous, without.gradients.asynchronous + down);
   }
+}
+
+TEST_P(Offload, GathersIntoRegisteredMemory) {
+  if (test_device().is_cpu()) GTEST_SKIP() << "there is no NCCL";
+  const Outcome plain = train(true), registered = train(true, true);
+  EXPECT_EQ(registered.losses, plain.losses);
+  for (std::size_t i = 0; i < plain.weights.size(); ++i)
+    EXPECT_TRUE(at::equal(registered.weights[i], plain.weights[i])) << i;
 }
 
 INSTANTIATE_TEST_SUITE_P(In, Offload, testing::Values("float32", "bfloat16", "float8"),

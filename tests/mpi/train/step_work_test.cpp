@@ -26,6 +26,7 @@ struct Job {
   bool documents = false, graphs = false;
   double capacity = 0;  ///< of experts that ranks share
   bool sends_once = false;
+  bool registers = false;  ///< buffers of FSDP
 };
 
 /// Whose rows of every matrix begin at multiples of 16 bytes, as in real models.
@@ -46,6 +47,7 @@ config::JobConfig job_of(const Job& row) {
   job.parallelism.pipeline_parallel_schedule = row.schedule;
   job.training.document_mask = row.documents;
   job.compile.enable = row.graphs;
+  job.parallelism.fsdp_register_buffers = row.registers;
   if (row.capacity > 0) job.parallelism.expert_parallel_capacity_factor = row.capacity;
   if (row.sends_once) job.parallelism.expert_parallel_comm_backend = "deepep";
   return job;
@@ -194,6 +196,23 @@ TEST_F(StepWork, IsWhatTheDocumentSays) {
                                                           sum_of(found, kind), comm::Op::max));
     EXPECT_EQ(row, row_of_document(job.name)) << text_of(found);
   }
+}
+
+/// Each gather and each reduction is in memory that NCCL knows, and nothing is launched for it.
+TEST_F(StepWork, ExchangesRegisteredBuffers) {
+  if (world().size() != 2) GTEST_SKIP() << "two ranks";
+  Job job{.name = "", .degrees = {.dp_shard = 2}, .type = "bfloat16"};
+  const Work plain = Steps(job).third();
+  job.registers = true;
+  const Work registered = Steps(job).third();
+  for (const std::string call : {"collective ncclAllGather", "collective ncclReduceScatter"}) {
+    EXPECT_GT(plain.at(call), 0) << text_of(plain);
+    EXPECT_EQ(registered.count(call), 0) << text_of(registered);
+    EXPECT_EQ(registered.at(call + ".window"), plain.at(call)) << text_of(registered);
+  }
+  EXPECT_EQ(sum_of(registered, "launch"), sum_of(plain, "launch"))
+      << text_of(difference(registered, plain));
+  EXPECT_EQ(sum_of(registered, "wait"), sum_of(plain, "wait"));
 }
 
 /// A block's launches in forward and backward, in a training in bfloat16: what two layers more add.

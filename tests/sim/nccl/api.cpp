@@ -15,6 +15,7 @@
 #include "handle.hpp"
 #include "injection.hpp"
 #include "names.hpp"
+#include "windows.hpp"
 
 namespace tessera::sim::nccl {
 namespace {
@@ -140,6 +141,24 @@ ncclResult_t ncclCommUserRank(ncclComm_t comm, int* rank) {
 
 ncclResult_t ncclCommCuDevice(ncclComm_t comm, int* device) {
   return ask("ncclCommCuDevice", comm, device, [](const Communicator& c) { return c.device(); });
+}
+
+ncclResult_t ncclMemAlloc(void** data, size_t bytes) {
+  return call("ncclMemAlloc", [&] { return allocate_memory(data, bytes); });
+}
+
+ncclResult_t ncclMemFree(void* data) {
+  return call("ncclMemFree", [&] { return free_memory(data); });
+}
+
+ncclResult_t ncclCommWindowRegister(ncclComm_t comm, void* data, size_t bytes, ncclWindow_t* window,
+                                    int flags) {
+  return call("ncclCommWindowRegister",
+              [&] { return register_window(comm, data, bytes, window, flags); });
+}
+
+ncclResult_t ncclCommWindowDeregister(ncclComm_t comm, ncclWindow_t window) {
+  return call("ncclCommWindowDeregister", [&] { return deregister_window(comm, window); });
 }
 
 ncclResult_t ncclAllReduce(const void* in, void* out, size_t count, ncclDataType_t type,

@@ -24,6 +24,16 @@ bool same(const Call& a, const Call& b) {
          a.count == b.count;
 }
 
+/// NCCL asks that a buffer is registered on all members or on none. One that is as large on all of
+/// them is at the same place of its window.
+bool same_windows(const Call& a, const Call& b) {
+  const auto same_place = [](std::int64_t one, std::int64_t other, bool whole) {
+    return whole ? one == other : (one < 0) == (other < 0);
+  };
+  return same_place(a.in_window, b.in_window, a.kind != Kind::all_gather) &&
+         same_place(a.out_window, b.out_window, a.kind != Kind::reduce_scatter);
+}
+
 /// "ranks 0 1 3: ncclAllReduce(...); ranks 2: ncclAllGather(...)"
 std::string calls_of(const Communicator& c) {
   std::map<std::string, std::string> ranks;
@@ -41,6 +51,11 @@ void compare_calls(const Operation& o) {
     if (!same(c.slot(r).call, c.mine().call))
       return c.break_rule(fmt::format("the members of {} differ in their collective {}: {}",
                                       c.title(), o.number, calls_of(c)));
+  for (int r = 0; r < c.size() && o.kind != Kind::broadcast; ++r)
+    if (!same_windows(c.slot(r).call, c.mine().call))
+      return c.break_rule(
+          fmt::format("{} of {}: ranks {} and {} give buffers at different places of their windows",
+                      o.title(), c.title(), c.rank(), r));
   for (int r = 0; r < c.size(); ++r) {
     const Position& theirs = c.slot(r).positions[static_cast<std::size_t>(c.rank())];
     const std::string difference =

@@ -13,29 +13,14 @@
 
 #include "group.hpp"
 #include "handle.hpp"
+#include "host_call.hpp"
 #include "launch.hpp"
 #include "launch_order.hpp"
 #include "names.hpp"
+#include "windows.hpp"
 
 namespace tessera::sim::nccl {
 namespace {
-
-/// The result of work that waits for other ranks, which may find that a rule is broken.
-ncclResult_t result_of(const Communicator& communicator, const std::function<void()>& work) {
-  try {
-    work();
-    return ncclSuccess;
-  } catch (const Failure& failure) {
-    if (communicator.is_open() && communicator.segment().broken == Segment::Broken::yes)
-      remember(failure.what());  // who found it has told it
-    else
-      tell(failure.what());
-    return failure.result();
-  } catch (const std::exception& error) {
-    tell(error.what());
-    return ncclSystemError;
-  }
-}
 
 void check_config(const ncclConfig_t* config) {
   if (config && (config->magic != NCCL_CONFIG_MAGIC || config->size < sizeof(ncclConfig_t)))
@@ -61,21 +46,6 @@ std::uint64_t hash_of(std::span<const ncclUniqueId> ids) {
   return std::hash<std::string_view>{}({ids.front().internal, ids.size_bytes()});
 }
 
-/// Meets the members in one call of the host, which must be the same for all.
-void meet_in(Communicator& c, const HostCall& call) {
-  c.mine().host_call = call;
-  if (!c.meet_on_host()) c.throw_reason();
-  for (int r = 0; r < c.size(); ++r) {
-    if (c.slot(r).host_call.kind == call.kind) continue;
-    const auto name = [](HostCall::Kind kind) {
-      return kind == HostCall::Kind::split ? "ncclCommSplit" : "ncclCommFinalize";
-    };
-    c.break_rule(fmt::format("rank {} of {} calls {}, and rank {} calls {}", c.rank(), c.title(),
-                             name(call.kind), r, name(c.slot(r).host_call.kind)));
-    c.throw_reason();
-  }
-}
-
 /// Ranks of `parent` that chose `color`, in their new order.
 std::vector<int> members_of(const Communicator& parent, int color) {
   std::vector<int> members;
@@ -95,7 +65,7 @@ std::shared_ptr<Communicator> split_now(Communicator& parent, int color, int key
         fmt::format("ncclCommSplit on {} while operations of it are under way", parent.place()));
     parent.throw_reason();
   }
-  meet_in(parent, {HostCall::Kind::split, color, key, {}});
+  meet_in(parent, {HostCall::Kind::split, color, key, {}, 0});
   const std::vector<int> members = color < 0 ? std::vector<int>{} : members_of(parent, color);
   if (!members.empty() && members.front() == parent.rank()) {
     SharedSegment made = SharedSegment::make();
@@ -128,8 +98,9 @@ void wait_for_graphs(const Communicator& c) {
 
 void finalize_now(Communicator& c) {
   expect_no_graphs(c);
+  expect_no_windows(c);
   if (!c.await([&] { return c.idle(); })) c.throw_reason();
-  meet_in(c, {HostCall::Kind::finalize, 0, 0, {}});
+  meet_in(c, {HostCall::Kind::finalize, 0, 0, {}, 0});
   c.end(Life::finalized);
 }
 
@@ -215,6 +186,7 @@ ncclResult_t abort(ncclComm_t handle) {
     const LaunchLock lock;
     if (c->is_open()) forget_order(*c);
   }
+  forget_windows(*c);
   retire(handle, Life::aborted);
   return submit(Job{c, c.get(),
                     [c] {

@@ -14,6 +14,7 @@
 #include "names.hpp"
 #include "on_device.hpp"
 #include "sim/sim.hpp"
+#include "windows.hpp"
 
 namespace tessera::sim::nccl {
 namespace {
@@ -78,9 +79,17 @@ std::string name_of(const Launch& launch) {
                      launch.communicator().title());
 }
 
+/// "ncclAllGather", or "ncclAllGather.window" where the members' larger buffers are in windows.
+std::string counted_name(const Operation& o) {
+  const bool gathers = o.out_bytes() > o.in_bytes();
+  const std::int64_t place = gathers ? offset_in_window(*o.communicator, o.out, o.out_bytes())
+                                     : offset_in_window(*o.communicator, o.in, o.in_bytes());
+  return name_of(o.kind) + std::string(place < 0 ? "" : ".window");
+}
+
 cudaError_t enqueue_launch(const std::shared_ptr<Launch>& launch) {
   if (!is_launching_graph())
-    count_work(WorkKind::collective, name_of(launch->operations.front().kind));
+    count_work(WorkKind::collective, counted_name(launch->operations.front()));
   const OnDevice device(launch->communicator().device());  // whose default stream a null stream is
   const std::vector<cudaStream_t> streams = streams_of(launch->operations);
   cudaError_t error = cudaSuccess;
@@ -117,7 +126,7 @@ ncclResult_t issue(std::vector<Operation> operations) {
 ncclResult_t capture(const std::vector<Operation>& operations) {
   std::vector<std::shared_ptr<void>> held;
   for (const auto& launch : by_communicator(operations)) {
-    count_work(WorkKind::collective, name_of(launch->operations.front().kind));
+    count_work(WorkKind::collective, counted_name(launch->operations.front()));
     held.push_back(launch->communicator().in_graphs);
   }
   const cudaError_t error =

@@ -29,6 +29,11 @@ extern "C" {
 #endif
 
 typedef struct ncclComm* ncclComm_t;
+typedef struct ncclWindow_vidmem* ncclWindow_t;
+
+#define NCCL_WIN_DEFAULT 0x00
+#define NCCL_WIN_COLL_SYMMETRIC 0x01
+#define NCCL_WIN_REQUIRED_ALIGNMENT 4096
 
 typedef struct {
   char internal[NCCL_UNIQUE_ID_BYTES];
@@ -129,6 +134,15 @@ NCCL_SIM_API ncclResult_t ncclCommGetAsyncError(ncclComm_t comm, ncclResult_t* e
 NCCL_SIM_API ncclResult_t ncclCommCount(ncclComm_t comm, int* count);
 NCCL_SIM_API ncclResult_t ncclCommUserRank(ncclComm_t comm, int* rank);
 NCCL_SIM_API ncclResult_t ncclCommCuDevice(ncclComm_t comm, int* device);
+
+// A window begins where a piece of memory of ncclMemAlloc() does, or within it. It is ended before
+// its memory and its communicator. A buffer of a collective is in a window on all members, at the
+// same place, or on none.
+NCCL_SIM_API ncclResult_t ncclMemAlloc(void** data, size_t bytes);
+NCCL_SIM_API ncclResult_t ncclMemFree(void* data);
+NCCL_SIM_API ncclResult_t ncclCommWindowRegister(ncclComm_t comm, void* data, size_t bytes,
+                                                 ncclWindow_t* window, int flags);
+NCCL_SIM_API ncclResult_t ncclCommWindowDeregister(ncclComm_t comm, ncclWindow_t window);
 
 NCCL_SIM_API ncclResult_t ncclAllReduce(const void* in, void* out, size_t count,
                                         ncclDataType_t type, ncclRedOp_t op, ncclComm_t comm,

@@ -8,6 +8,7 @@
 #include "names.hpp"
 #include "reduction.hpp"
 #include "sim/sim.hpp"
+#include "windows.hpp"
 
 namespace tessera::sim::nccl {
 namespace {
@@ -97,7 +98,16 @@ std::size_t Operation::out_bytes() const {
 }
 
 Call Operation::call() const {
-  return {kind, type, op, peer, count, number, offset_of(in), offset_of(out)};
+  return {kind,
+          type,
+          op,
+          peer,
+          count,
+          number,
+          offset_of(in),
+          offset_of(out),
+          offset_in_window(*communicator, in, in_bytes()),
+          offset_in_window(*communicator, out, out_bytes())};
 }
 
 std::string Operation::title() const { return fmt::format("{} {}", name_of(kind), number); }

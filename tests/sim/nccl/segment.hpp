@@ -44,13 +44,15 @@ struct Position {
 };
 
 /// A member's call. `in` and `out` are bytes from the beginning of its arena; `peer` is the root of
-/// a broadcast.
+/// a broadcast. `in_window` and `out_window` are bytes from the beginning of the window in which
+/// the buffer is, or -1.
 struct Call {
   Kind kind;
   ncclDataType_t type;
   ncclRedOp_t op;
   std::int32_t peer;
   std::uint64_t count, number, in, out;
+  std::int64_t in_window, out_window;
 };
 
 /// The one transfer that a rank has under way to another one: the sender posts it, the receiver
@@ -64,9 +66,10 @@ struct Cell {
 
 /// What a member does on the host: a call that all members make together.
 struct HostCall {
-  enum class Kind : std::int32_t { none, init, split, finalize } kind;
+  enum class Kind : std::int32_t { none, init, split, finalize, window } kind;
   std::int32_t color, key;
   ncclUniqueId child;
+  std::uint64_t window_bytes;
 };
 
 /// What a member knows of its order with another one, when it joins.

@@ -57,6 +57,11 @@ TEST(Rules, WarnOfWhatHasNoEffect) {
   EXPECT_THAT(warnings(training, rowwise), recipe);
   EXPECT_THAT(warnings(training, {rowwise[0], rowwise[1], "--model.converters", "float8"}),
               Not(recipe));
+  const auto registered = Contains(HasSubstr("parallelism.fsdp_register_buffers"));
+  const config::Strings registers{"--parallelism.fsdp_register_buffers"};
+  EXPECT_THAT(warnings(training, registers), Not(registered));
+  EXPECT_THAT(warnings(training, {registers[0], "--parallelism.data_parallel_shard_degree", "1"}),
+              registered);
   EXPECT_THAT(warnings(training, {"--parallelism.enable_async_tensor_parallel"}),
               Contains(HasSubstr("parallelism.tensor_parallel_degree is 1")));
   const auto rounding = Contains(HasSubstr("optimizer.stochastic_rounding"));
