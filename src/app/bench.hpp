@@ -10,6 +10,10 @@
 
 #include "tessera/comm/world.hpp"
 
+namespace tessera::train {
+class BenchDevice;
+}
+
 namespace tessera::app {
 
 struct BenchRow {
@@ -29,23 +33,29 @@ std::vector<double> medians_of_turns(comm::Communicator& all, const Works& works
 /// and as many as `budget` seconds have.
 double median_seconds(comm::Communicator& all, const std::function<void()>& work,
                       double budget = 0.2);
+/// The same of what `work` gives a device to do. A GPU gets twenty calls before the host waits for
+/// their end, so that it does not wait for the host, as in training.
+double median_seconds(const train::BenchDevice& on, const std::function<void()>& work);
 
 struct GemmShape {
   std::int64_t m = 0, k = 0, n = 0;
 };
-/// Products [m, k] x [k, n] on the host, in float32 or bfloat16. The limit is that of
-/// metrics::host_peak.
-std::vector<BenchRow> bench_gemm(comm::World& world, const std::vector<std::string>& types,
+/// Products [m, k] x [k, n] in float32 or bfloat16. The limit is BenchDevice::peak().
+std::vector<BenchRow> bench_gemm(const train::BenchDevice& on,
+                                 const std::vector<std::string>& types,
                                  const std::vector<GemmShape>& shapes);
 
-/// Fused kernels on float32 [rows, columns] on the host. The rate is the bytes that a kernel must
+/// Fused kernels on float32 [rows, columns]. The rate is the bytes that a kernel must
 /// read and write; the limit is that of a copy of such a tensor.
-std::vector<BenchRow> bench_kernels(comm::World& world, std::int64_t rows, std::int64_t columns);
+std::vector<BenchRow> bench_kernels(const train::BenchDevice& on, std::int64_t rows,
+                                    std::int64_t columns);
 
-/// Collective calls and a ring of transfers between all ranks, over MPI on the host. The rate is
+/// Collective calls and a ring of transfers between all ranks, over NCCL between GPUs and over MPI
+/// on the host. `registered`: the collectives with buffers that NCCL knows, too. The rate is
 /// the bus bandwidth of nccl-tests. The limit is a copy of as many bytes in memory, where all ranks
-/// are on one node.
-std::vector<BenchRow> bench_comm(comm::World& world, const std::vector<std::int64_t>& sizes);
+/// are on the cores of one node; between GPUs it is unknown.
+std::vector<BenchRow> bench_comm(const train::BenchDevice& on,
+                                 const std::vector<std::int64_t>& sizes, bool registered);
 
 /// Saves and loads of a checkpoint of `bytes` in all, in a new folder tessera-bench in `folder`
 /// that is removed. The limits are plain writes, each flushed, and plain reads of one file a rank;

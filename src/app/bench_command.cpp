@@ -15,6 +15,7 @@
 #include "tensor_commands.hpp"
 #include "tessera/base/json.hpp"
 #include "tessera/metrics/human.hpp"
+#include "tessera/train/bench_device.hpp"
 
 namespace {
 
@@ -69,39 +70,78 @@ void print_json(const std::vector<BenchRow>& rows, What what) {
 struct Wanted {
   What what = What::products;
   bool json = false;
-  std::vector<std::string> types{"float32", "bfloat16"},
-      shapes{"512x512x512", "2048x512x512", "2048x512x2048", "2048x2048x512"};
-  std::vector<std::int64_t> bytes{1024, 16384, 262144, 4194304, 16777216};
-  std::int64_t rows = 4096, columns = 1024;
+  std::string device = "auto";
+  bool shares_device = false, registered = false;
+  std::vector<std::string> types{"float32", "bfloat16"};
+  /// empty or 0: by the device
+  std::vector<std::string> shapes;
+  std::vector<std::int64_t> bytes;
+  std::int64_t rows = 0, columns = 0;
   std::string folder = ".";
   std::int64_t mebibytes = 256;
 };
 
-std::vector<BenchRow> measure(tessera::comm::World& world, const Wanted& wanted,
-                              const std::vector<GemmShape>& shapes) {
+/// Where the command line says nothing: a matrix or a message of a small model on the host, and of
+/// one with 4,096 features a token on a GPU.
+void set_defaults(Wanted& wanted, bool on_gpu) {
+  using Shapes = std::vector<std::string>;
+  if (wanted.shapes.empty())
+    wanted.shapes =
+        on_gpu ? Shapes{"4096x4096x4096", "8192x4096x4096", "8192x4096x14336", "8192x14336x4096"}
+               : Shapes{"512x512x512", "2048x512x512", "2048x512x2048", "2048x2048x512"};
+  if (wanted.bytes.empty()) {
+    wanted.bytes = {1024, 16384, 262144, 4194304, 16777216};
+    if (on_gpu) wanted.bytes.insert(wanted.bytes.end(), {67108864, 268435456});
+  }
+  if (wanted.rows == 0) wanted.rows = on_gpu ? 16384 : 4096;
+  if (wanted.columns == 0) wanted.columns = on_gpu ? 4096 : 1024;
+}
+
+std::vector<BenchRow> measure(const tessera::train::BenchDevice& on, const Wanted& wanted) {
   switch (wanted.what) {
-    case What::products:
-      return tessera::app::bench_gemm(world, wanted.types, shapes);
+    case What::products: {
+      std::vector<GemmShape> shapes;
+      for (const std::string& text : wanted.shapes) shapes.push_back(shape_of(text));
+      return tessera::app::bench_gemm(on, wanted.types, shapes);
+    }
     case What::kernels:
-      return tessera::app::bench_kernels(world, wanted.rows, wanted.columns);
-    case What::calls:
-      tessera::require(world.size() > 1, ExitCode::usage,
-                       "bench comm measures transfers between ranks; start it on several: "
-                       "`tessera launch -n 4 -- bench comm`");
-      return tessera::app::bench_comm(world, wanted.bytes);
+      return tessera::app::bench_kernels(on, wanted.rows, wanted.columns);
     default:
-      return tessera::app::bench_checkpoint(world, wanted.folder, wanted.mebibytes << 20);
+      tessera::require(!wanted.registered || on.is_gpu(), ExitCode::usage,
+                       "--registered measures memory that NCCL knows, and this runs on the host");
+      return tessera::app::bench_comm(on, wanted.bytes, wanted.registered);
   }
 }
 
+tessera::plan::DevicePlan device_of(const Wanted& wanted) {
+  using enum tessera::plan::DeviceChoice;
+  tessera::plan::DevicePlan plan;
+  plan.choice = wanted.device == "cuda" ? cuda : wanted.device == "cpu" ? cpu : automatic;
+  plan.share = wanted.shares_device;
+  return plan;
+}
+
+std::vector<BenchRow> measure(tessera::comm::World& world, Wanted wanted) {
+  if (wanted.what == What::checkpoints)
+    return tessera::app::bench_checkpoint(world, wanted.folder, wanted.mebibytes << 20);
+  tessera::require(wanted.what != What::calls || world.size() > 1, ExitCode::usage,
+                   "bench comm measures transfers between ranks; start it on several: "
+                   "`tessera launch -n 4 -- bench comm`");
+  const tessera::train::BenchDevice on(world, device_of(wanted));
+  set_defaults(wanted, on.is_gpu());
+  if (world.rank() == 0 && on.is_gpu() && !wanted.json) std::cout << "on " << on.name() << "\n";
+  return measure(on, wanted);
+}
+
 int measure(const Wanted& wanted) {
-  std::vector<GemmShape> shapes;
-  for (const std::string& text : wanted.shapes) shapes.push_back(shape_of(text));
+  for (const std::string& text : wanted.shapes) shape_of(text);
+  tessera::require(wanted.device == "auto" || wanted.device == "cuda" || wanted.device == "cpu",
+                   ExitCode::usage, "--job.device {} is none of auto, cuda and cpu", wanted.device);
   for (const std::string& type : wanted.types)
     tessera::require(type == "float32" || type == "bfloat16", ExitCode::usage,
                      "--dtype {} is neither float32 nor bfloat16", type);
   return tessera::app::run_on_world([&](tessera::comm::World& world, const auto&) {
-    const std::vector<BenchRow> rows = measure(world, wanted, shapes);
+    const std::vector<BenchRow> rows = measure(world, wanted);
     if (world.rank() == 0)
       wanted.json ? print_json(rows, wanted.what) : print_table(rows, wanted.what);
     return ExitCode::done;
@@ -123,18 +163,21 @@ int run(const Args& args) {
       "are those of the slowest rank. Start it on all ranks with srun, mpirun or `tessera launch`.",
       "bench");
   auto gemm = app.add_subcommand(
-      "gemm", "matrix products; the limit is the processor's estimated peak for this rank");
+      "gemm",
+      "matrix products; the limit is the GPU's peak, or the estimate for this rank's cores");
   gemm.add_option("--shape", wanted.shapes, "products [M, K] x [K, N], as MxKxN").delimiter(',');
   gemm.add_option("--dtype", wanted.types, "float32, bfloat16").delimiter(',');
   auto kernels = app.add_subcommand(
       "kernels", "norms, gates and the optimizer; the limit is a copy in memory");
-  kernels.add_option("--rows", wanted.rows, "tokens").between(1, 1 << 24).show_default();
-  kernels.add_option("--columns", wanted.columns, "width of a token")
-      .between(1, 1 << 20)
-      .show_default();
+  kernels.add_option("--rows", wanted.rows, "tokens (4096, on a GPU 16384)").between(1, 1 << 24);
+  kernels.add_option("--columns", wanted.columns, "width of a token (1024, on a GPU 4096)")
+      .between(1, 1 << 20);
   auto comm = app.add_subcommand(
-      "comm", "calls over MPI; the limit is a copy of as many bytes, if all ranks share a node");
+      "comm",
+      "calls over NCCL between GPUs, and over MPI on the host; the limit on one host is a copy");
   comm.add_option("--bytes", wanted.bytes, "bytes of a call").at_least(4).delimiter(',');
+  comm.add_flag("--registered", wanted.registered,
+                "the same with buffers that NCCL knows (parallelism.fsdp_register_buffers)");
   auto checkpoint = app.add_subcommand(
       "checkpoint", "saves and loads; the limit is a plain write or read of as many bytes");
   checkpoint.add_option("--folder", wanted.folder, "where to write; what is written is removed")
@@ -148,6 +191,10 @@ int run(const Args& args) {
       "estimated peak of each rank");
   step.add_option("config", job_file, "job file");
   step.add_option("--steps", steps, "after two that do not count").between(1, 10000).show_default();
+  for (auto* command : {&gemm, &kernels, &comm}) {
+    command->add_option("--job.device", wanted.device, "auto, cuda, cpu").show_default();
+    command->add_flag("--job.share_device", wanted.shares_device, "ranks may share a GPU");
+  }
   for (auto* command : {&gemm, &kernels, &comm, &checkpoint, &step})
     command->add_flag("--json", wanted.json, "print the results as JSON");
   app.require_subcommand();

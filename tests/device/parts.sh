@@ -43,7 +43,7 @@ part_b() {
   measure nccl.mesh.1 60 ranks 1 comm "$(program mesh_mpi_test)"
   if [ $device = cuda ] && ! python3 "$here/record.py" nccl "$results" 2.30; then
     local name
-    for name in collectives mesh fsdp tp pp tp.graphs graphs; do impossible nccl.$name.2 "two ranks on one GPU need NCCL 2.30"; done
+    for name in collectives mesh fsdp tp pp tp.graphs registered graphs; do impossible nccl.$name.2 "two ranks on one GPU need NCCL 2.30"; done
     return
   fi
   measure nccl.collectives.2 120 ranks 2 comm "$(program comm_mpi_test)" $(quick 'Backends/Collectives.AllReduce*:Device.SplitsBehindAnOperation')
@@ -52,6 +52,7 @@ part_b() {
   measure nccl.tp.2 60 life train 2 --parallelism.tensor_parallel_degree 2
   measure nccl.pp.2 60 life train 2 --parallelism.pipeline_parallel_degree 2
   measure nccl.tp.graphs.2 60 life train 2 --parallelism.tensor_parallel_degree 2 --compile.enable
+  measure nccl.registered.2 60 life train 2 --parallelism.data_parallel_shard_degree 2 --parallelism.fsdp_register_buffers
   measure nccl.graphs.2 120 ranks 2 gpu "$(program step_graph_test)" $(quick '*Sharded*')
 }
 
