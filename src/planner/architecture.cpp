@@ -104,6 +104,7 @@ Architecture architecture_of(const model::DecoderShape& shape) {
   const model::MixtureShape& from = *shape.mixture;
   out.mixture = ExpertShape{from.routing.experts, from.routing.top_k, from.hidden,
                             from.shared * from.hidden, from.first_dense};
+  out.mixture->biased = from.biased;
   return out;
 }
 

@@ -41,8 +41,10 @@ void CellParts::note(const std::string& name, double flops, double bytes, double
 void CellParts::linear(double rows, double out, double in, const Linear& how) {
   const Format format = how.format.value_or(format_of(work.precision));
   const Category category = how.experts > 1 ? Category::grouped : Category::gemm;
+  const bool blocks = work.precision == Precision::mxfp8 && format == Format::fp8;
+  const double rate = stack.gemm * (blocks ? physics::kBlockScaledRate : 1);
   const auto seconds = [&](const Product& product) {
-    return product_seconds(machine, format, product, stack.gemm);
+    return product_seconds(machine, format, product, rate);
   };
   const double forward = seconds({rows, out, in, how.experts});
   time.forward[category] += forward;
@@ -90,8 +92,10 @@ void CellParts::tensor_parallel(bool again) {
   const double seconds = 2 * call * (overlaps ? stack.tp_exposed : 1);
   time.forward[Category::tp] += seconds;
   time.input[Category::tp] += seconds;
-  if (again) time.recomputed[Category::tp] += seconds;
-  time.calls += again ? 6 : 4;
+  // TorchTitan's "op" keeps sums of ranks, and gathers again.
+  const double calls = again ? 2 : half_products_again() ? 1 : 0;
+  time.recomputed[Category::tp] += seconds * calls / 2;
+  time.calls += 4 + calls;
 }
 
 void CellParts::gather_logits() {

@@ -64,6 +64,13 @@ double host_attention_seconds(const Machine& machine, const AttentionWork& work,
              ((work.backward ? host.node.scores_backward : host.node.scores_forward) * host.speed);
 }
 
+/// Share of attention that is not exponentials: each score takes one, and 4 FLOPs an element of its
+/// head.
+double head_rate(const Machine& machine, double head_dim) {
+  const double exponentials = physics::kExponentialsPerSecond * machine.multiprocessors;
+  return head_dim / (head_dim + machine.peak_of(Format::bf16) / (4 * exponentials));
+}
+
 }  // namespace
 
 double wave_efficiency(const Machine& machine, std::int64_t rows, std::int64_t columns) {
@@ -102,8 +109,7 @@ double attention_seconds(const Machine& machine, AttentionKernel kernel, const A
   if (machine.host) return host_attention_seconds(machine, work, rate);
   const AttentionRate& measured = machine.attention[static_cast<std::size_t>(kernel)];
   const double ramp = work.seq / (work.seq + physics::kAttentionRamp);
-  // Small heads: exponentials and rescaling take more of the time.
-  const double shape = std::min(1.0, 0.5 + work.head_dim / 256);
+  const double shape = std::min(1.0, head_rate(machine, work.head_dim) / head_rate(machine, 128));
   const double flops = work.flops * (work.backward ? kAttentionBackward : 1);
   return flops / ((work.backward ? measured.backward : measured.forward) * ramp * shape * rate) +
          physics::kKernelSeconds;

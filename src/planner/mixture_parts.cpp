@@ -41,6 +41,9 @@ void CellParts::experts(double computed, double local) {
   const double values = hidden * computed * work.expert_rows();
   stream(forward * values, backward * values, full() || recompute == Recompute::expert_activation,
          stack.mixture_traffic);
+  if (!shape.biased || work.fused_grouped) return;
+  const double added = stack.expert_bias_bytes / 2 * dim * computed;
+  stream(added, added, full(), 1);
 }
 
 void CellParts::shared_experts() {

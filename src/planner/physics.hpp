@@ -21,6 +21,12 @@ inline constexpr double kNicHopSeconds = 8e-6;
 inline constexpr double kMessageSeconds = 3e-6;
 /// Causal attention reaches s / (s + this) of its rate (FlashAttention-2 and 3, figures 5 and 6).
 inline constexpr double kAttentionRamp = 600;
+/// Of a multiprocessor: 3.9 TFLOP/s of special functions on an H100's 132 (FlashAttention-3,
+/// https://arxiv.org/abs/2407.08608, section 3.2). They do not grow with the tensor cores.
+inline constexpr double kExponentialsPerSecond = 3.9e12 / 132;
+/// Rate of products with a scale for 32 elements to that with one for a tensor: 6.81 and 7.16 ms of
+/// the same products on a B300 (Transformer Engine, docs/examples/gemm_profiling).
+inline constexpr double kBlockScaledRate = 0.951;
 /// Relative spread of a microbatch's time between ranks: clocks and hosts.
 inline constexpr double kJitter = 0.02;
 /// Multiprocessors that an overlapped exchange of tokens takes (DeepEP 20 to 24 of 132).

@@ -18,7 +18,7 @@ struct Key {
   T Stack::*value;
 };
 
-constexpr std::array<Key<double>, 12> kNumbers{
+constexpr std::array<Key<double>, 13> kNumbers{
     {{"loss_traffic_bytes", &Stack::loss_traffic_bytes},
      {"loss_bytes", &Stack::loss_bytes},
      {"loss_copies", &Stack::loss_copies},
@@ -26,6 +26,7 @@ constexpr std::array<Key<double>, 12> kNumbers{
      {"reduce_bytes", &Stack::reduce_bytes},
      {"gather_bytes", &Stack::gather_bytes},
      {"optimizer_traffic_bytes", &Stack::optimizer_traffic_bytes},
+     {"expert_bias_bytes", &Stack::expert_bias_bytes},
      {"sum_traffic_bytes", &Stack::sum_traffic_bytes},
      {"optimizer_bytes", &Stack::optimizer_bytes},
      {"working_factor", &Stack::working_factor},

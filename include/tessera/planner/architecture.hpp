@@ -19,6 +19,7 @@ struct ExpertShape {
   std::int64_t shared = 0;       ///< hidden size of the experts that every token passes, together
   std::int64_t first_dense = 0;  ///< blocks before the first mixture
   std::int64_t every = 1;        ///< 2: every second block is a mixture
+  bool biased = false;           ///< experts add biases
 };
 
 struct Architecture {

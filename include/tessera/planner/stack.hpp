@@ -34,6 +34,7 @@ struct Stack {
   double reduce_bytes = 4;    ///< of a gradient in a collective
   double gather_bytes = 2;    ///< of a weight in a collective
   double optimizer_traffic_bytes = 30;  ///< moved by a step of AdamW for each parameter in float32
+  double expert_bias_bytes = 0;     ///< moved to add biases to outputs of experts, in both passes
   double sum_traffic_bytes = 0;     ///< moved to add a microbatch's gradient of a parameter, where
                                     ///< ranks add whole ones; the first takes 4 less
   double optimizer_bytes = 12;      ///< distributed optimizer: float32 weight and two moments
