@@ -66,7 +66,7 @@ void CellParts::core(double head_dim, double kv_bytes) {
   const double seq = static_cast<double>(work.seq);
   const double windowed =
       work.model.window > 0 ? std::min(2.0 * static_cast<double>(work.model.window), seq) : seq;
-  const double rate = stack.gemm * stack.attention_rate;
+  const double rate = product_rate() * stack.attention_rate;
   double forward = 0, backward = 0;
   for (const double span : std::array{seq, windowed}) {
     AttentionWork one{tokens() * work.model.attention_width() / work.tp * span, span / work.cp,

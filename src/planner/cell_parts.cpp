@@ -42,7 +42,7 @@ void CellParts::linear(double rows, double out, double in, const Linear& how) {
   const Format format = how.format.value_or(format_of(work.precision));
   const Category category = how.experts > 1 ? Category::grouped : Category::gemm;
   const bool blocks = work.precision == Precision::mxfp8 && format == Format::fp8;
-  const double rate = stack.gemm * (blocks ? physics::kBlockScaledRate : 1);
+  const double rate = product_rate() * (blocks ? physics::kBlockScaledRate : 1);
   const auto seconds = [&](const Product& product) {
     return product_seconds(machine, format, product, rate);
   };
@@ -118,7 +118,7 @@ void CellParts::feed_forward(double hidden) {
   } else {
     linear(tokens(), (gated ? 2 : 1) * out, in, {.again = again});
   }
-  linear(tokens(), in, out, {.again = full() && !stack.early_stop});
+  linear(tokens(), in, out, {.again = full() && !stops_early()});
   // SwiGLU reads two and writes one; its gradient reads three and writes two.
   stream((gated ? 6 : 4) * out * tokens(), (gated ? 10 : 6) * out * tokens(), again || elementwise);
   stream(10 * in * rows(), 8 * in * rows(), again || elementwise);  // norm, and the sum

@@ -32,7 +32,10 @@ class CellParts {
   /// Of a group of tensor-parallel ranks, and of this rank between products.
   double tokens() const { return work.local_tokens(); }
   double rows() const { return work.sequence_parallel ? tokens() / work.tp : tokens(); }
+  /// Of matrix products and attention, to what the machine can do at best.
+  double product_rate() const { return 1 - machine.shortfall * (1 - stack.gemm); }
   bool full() const { return recompute == Recompute::full; }
+  bool stops_early() const { return stack.early_stop && stack.no_early_stop_on != machine.name; }
   /// Is attention recomputed, or its elementwise operations?
   bool attention_again() const { return full() || recompute == Recompute::save_qkv; }
   bool half_products_again() const {

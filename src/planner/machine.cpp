@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cmath>
 #include <filesystem>
+#include <span>
 
 #include "facts_file.hpp"
 #include "host_keys.hpp"
@@ -26,10 +27,11 @@ struct Quantity {
   double unit;
   double Machine::*value;
 };
-constexpr std::array<Quantity, 4> kGpu{{{"memory_gib", kGiB, &Machine::memory_bytes},
+constexpr std::array<Quantity, 5> kGpu{{{"memory_gib", kGiB, &Machine::memory_bytes},
                                         {"hbm_tb_s", 1e12, &Machine::hbm_bytes_per_second},
                                         {"power_w", 1, &Machine::watts},
-                                        {"node_w", 1, &Machine::node_watts}}};
+                                        {"node_w", 1, &Machine::node_watts},
+                                        {"shortfall", 1, &Machine::shortfall}}};
 constexpr std::array<Quantity, 4> kLinks{
     {{"nvlink_gb_s", 1e9, &Machine::nvlink_bytes_per_second},
      {"nic_gb_s", 1e9, &Machine::nic_bytes_per_second},
@@ -80,7 +82,7 @@ class Reader {
       quantity(entry, kLinks);
   }
 
-  void quantity(const TomlEntry& entry, const std::array<Quantity, 4>& known) {
+  void quantity(const TomlEntry& entry, std::span<const Quantity> known) {
     const auto found = std::ranges::find(known, entry.key, &Quantity::key);
     if (found == known.end()) {
       std::vector<std::string> names;

@@ -58,7 +58,7 @@ auto find(const Keys& keys, const std::string& name) {
 }
 
 std::vector<std::string> fact_names() {
-  std::vector<std::string> names{"attention", "p2p_overlap"};
+  std::vector<std::string> names{"attention", "p2p_overlap", "no_early_stop_on"};
   for (const auto& key : kNumbers) names.emplace_back(key.name);
   for (const auto& key : kTruths) names.emplace_back(key.name);
   for (const auto& key : kLaunches) names.emplace_back(key.name);
@@ -84,6 +84,8 @@ void read_fact(const FactsFile& facts, const TomlEntry& entry, Stack& stack) {
     stack.attention = choice<AttentionKernel>(facts, entry, kKernels);
   } else if (entry.key == "p2p_overlap") {
     stack.p2p_overlap = choice<MessageOverlap>(facts, entry, kOverlaps);
+  } else if (entry.key == "no_early_stop_on") {
+    stack.no_early_stop_on = facts.word(entry);
   } else if (const auto* number = find(kNumbers, entry.key)) {
     stack.*number->value = facts.number(entry);
   } else if (const auto* truth = find(kTruths, entry.key)) {

@@ -43,6 +43,9 @@ struct Machine {
   std::array<double, kFormats> peak{};     ///< dense, of the data sheet; 0: not supported
   std::array<double, kFormats> ceiling{};  ///< best measured matrix product at this power limit
   std::array<AttentionRate, kAttentionKernels> attention{};
+  /// The part of a stack's distance to the ceiling that products lose here. Stacks are fitted to
+  /// GPUs whose power limit lowers clocks.
+  double shortfall = 1;
   double nvlink_bytes_per_second = 0;
   int nvlink_domain = 1;             ///< GPUs that reach each other over it
   double nic_bytes_per_second = 0;   ///< a GPU's share of the network

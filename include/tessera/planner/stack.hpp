@@ -34,17 +34,19 @@ struct Stack {
   double reduce_bytes = 4;    ///< of a gradient in a collective
   double gather_bytes = 2;    ///< of a weight in a collective
   double optimizer_traffic_bytes = 30;  ///< moved by a step of AdamW for each parameter in float32
-  double expert_bias_bytes = 0;     ///< moved to add biases to outputs of experts, in both passes
-  double sum_traffic_bytes = 0;     ///< moved to add a microbatch's gradient of a parameter, where
-                                    ///< ranks add whole ones; the first takes 4 less
-  double optimizer_bytes = 12;      ///< distributed optimizer: float32 weight and two moments
-  double working_factor = 1;        ///< temporaries of a block's backward; eager programs hold more
-  double fsdp_copies = 0;           ///< passes over weights and gradients beside their collectives
-  bool recast_weights = false;      ///< weights are quantised again for each microbatch
-  bool early_stop = false;          ///< recomputation stops before the last product
-  bool loss_beside_blocks = true;   ///< logits are still held when the last block goes backward
-  bool op_remakes_products = true;  ///< selective "op" computes every second product again
-  bool keeps_gathered = false;      ///< tokens that ranks of tp gathered for a product are kept
+  double expert_bias_bytes = 0;  ///< moved to add biases to outputs of experts, in both passes
+  double sum_traffic_bytes = 0;  ///< moved to add a microbatch's gradient of a parameter, where
+                                 ///< ranks add whole ones; the first takes 4 less
+  double optimizer_bytes = 12;   ///< distributed optimizer: float32 weight and two moments
+  double working_factor = 1;     ///< temporaries of a block's backward; eager programs hold more
+  double fsdp_copies = 0;        ///< passes over weights and gradients beside their collectives
+  bool recast_weights = false;   ///< weights are quantised again for each microbatch
+  bool early_stop = false;       ///< recomputation stops before the last product
+  /// a machine on which its published runs are of a release that does not
+  std::string no_early_stop_on;
+  bool loss_beside_blocks = true;     ///< logits are still held when the last block goes backward
+  bool op_remakes_products = true;    ///< selective "op" computes every second product again
+  bool keeps_gathered = false;        ///< tokens that ranks of tp gathered for a product are kept
   bool keeps_expert_outputs = false;  ///< experts' outputs are kept, for the gradients of scores
   double reductions_behind = 0;   ///< FSDP: units whose gradients are being reduced; 0: not counted
   bool frees_gradients = false;   ///< whole gradients of a chunk: after its last backward

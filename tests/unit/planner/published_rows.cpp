@@ -42,6 +42,7 @@ Architecture architecture(const std::string& name, const json& from) {
     const json& m = from["mixture"];
     out.mixture = ExpertShape{m["experts"], m["top_k"],       m["hidden"],
                               m["shared"],  m["first_dense"], m["every"]};
+    out.mixture->biased = m.value("biased", false);
   }
   return out;
 }
@@ -81,6 +82,7 @@ Workload workload(const json& row, const Architecture& model) {
   work.recompute = choice<Recompute, 6>(
       row, "recompute",
       {"none", "full", "save_qkv", "every_second_mm", "latent_up", "feed_forward"});
+  work.recomputed_blocks = row.value("recomputed_blocks", 1.0);
   work.dispatcher = row.contains("dispatcher") ? Dispatcher::once_a_domain : Dispatcher::alltoall;
   work.graphs = choice<Graphs, 3>(row, "graphs", {"none", "partial", "full"});
   work.offloaded_layers = row.value("offloaded_layers", 0);
@@ -112,7 +114,8 @@ std::vector<PublishedRow> published_rows() {
                     workload(row, models.at(row["model"].get<std::string>())),
                     row.value("nic_gb_s", 0.0) * 1e9, row.value("nvlink_domain", 0),
                     row["tokens_per_second_per_gpu"],
-                    row.value("memory_gib", 0.0) * 1024 * 1024 * 1024});
+                    row.value("memory_gib", 0.0) * 1024 * 1024 * 1024,
+                    row.value("further", false)});
   return rows;
 }
 

@@ -17,6 +17,7 @@ struct PublishedRow {
   int nvlink_domain = 0;            ///< likewise
   double tokens_per_second_per_gpu = 0;
   double memory_bytes = 0;  ///< 0: not published
+  bool further = false;     ///< added after the constants of all stacks were fitted to others
 
   /// The machine's file, with what the row says of its links.
   Machine machine_used() const;

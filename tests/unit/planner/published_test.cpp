@@ -7,6 +7,7 @@
 #include <cmath>
 #include <cstdio>
 #include <map>
+#include <span>
 
 #include "tessera/planner/price.hpp"
 #include "unit/planner/published_rows.hpp"
@@ -46,15 +47,26 @@ constexpr Bound kBounds[] = {
     {"nemo-automodel", 3, 0.06, 0.15},
 };
 
-TEST(Published, SpeedsAreWithinTheErrorsOfTheDocuments) {
+/// Further rows, which came after the fits.
+constexpr Bound kFurther[] = {
+    {"fms-fsdp", 4, 0.03, 0.06},
+    {"llm-foundry", 187, 0.03, 0.09},
+    {"megatron-bridge", 35, 0.06, 0.12},
+    {"nemo", 26, 0.06, 0.37},
+    {"torchtitan-2025-06", 10, 0.06, 0.10},
+    {"torchtitan-compile", 8, 0.14, 0.27},
+};
+
+void expect_speeds(bool further, std::span<const Bound> bounds) {
   std::map<std::string, Errors> errors;
   for (const PublishedRow& row : published_rows()) {
+    if (row.further != further) continue;
     const Price it = price(row.work, row.machine_used(), load_stack(row.stack));
     errors[row.stack].push_back(
         std::abs(it.tokens_per_second_per_gpu / row.tokens_per_second_per_gpu - 1));
   }
-  ASSERT_EQ(errors.size(), std::size(kBounds));
-  for (const Bound& bound : kBounds) {
+  ASSERT_EQ(errors.size(), bounds.size());
+  for (const Bound& bound : bounds) {
     Errors& each = errors[bound.stack];
     std::ranges::sort(each);
     ASSERT_EQ(each.size(), bound.rows) << bound.stack;
@@ -66,19 +78,30 @@ TEST(Published, SpeedsAreWithinTheErrorsOfTheDocuments) {
   }
 }
 
-TEST(Published, MemoryIsWithinTheErrorsOfTheDocuments) {
+TEST(Published, SpeedsAreWithinTheErrorsOfTheDocuments) { expect_speeds(false, kBounds); }
+
+TEST(Published, SpeedsOfFurtherRowsAreWithinTheErrorsOfTheDocuments) {
+  expect_speeds(true, kFurther);
+}
+
+void expect_memory(bool further, std::size_t rows, double median, double most) {
   Errors errors;
   for (const PublishedRow& row : published_rows()) {
-    if (row.memory_bytes == 0) continue;
+    if (row.memory_bytes == 0 || row.further != further) continue;
     const double bytes = price(row.work, row.machine_used(), load_stack(row.stack)).memory.total();
     errors.push_back(std::abs(bytes / row.memory_bytes - 1));
     std::printf("%-20s %-12s %5.1f GiB, published %5.1f\n", row.stack.c_str(), row.model.c_str(),
                 bytes / 0x1p30, row.memory_bytes / 0x1p30);
   }
   std::ranges::sort(errors);
-  ASSERT_EQ(errors.size(), 11U);
-  EXPECT_LE(quantile(errors, 0.5), 0.02);
-  EXPECT_LE(errors.back(), 0.20);
+  ASSERT_EQ(errors.size(), rows);
+  EXPECT_LE(quantile(errors, 0.5), median);
+  EXPECT_LE(errors.back(), most);
+}
+
+TEST(Published, MemoryIsWithinTheErrorsOfTheDocuments) {
+  expect_memory(false, 11, 0.02, 0.20);
+  expect_memory(true, 10, 0.05, 0.20);
 }
 
 }  // namespace
