@@ -9,9 +9,11 @@ namespace tessera {
 std::optional<std::string> read_text(const std::filesystem::path& file) {
   std::ifstream in(file, std::ios::binary);
   if (!in) return std::nullopt;
-  std::string text{std::istreambuf_iterator<char>(in), {}};
-  if (in.bad()) return std::nullopt;
-  return text;
+  try {
+    return std::string{std::istreambuf_iterator<char>(in), {}};
+  } catch (const std::ios_base::failure&) {  // a folder can be opened, and not be read
+    return std::nullopt;
+  }
 }
 
 }  // namespace tessera

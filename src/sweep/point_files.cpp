@@ -10,7 +10,6 @@
 #include <cerrno>
 #include <chrono>
 #include <fstream>
-#include <iterator>
 #include <sstream>
 #include <utility>
 
@@ -30,8 +29,11 @@ std::string tail_of(const fs::path& file, std::size_t bytes) {
   std::ifstream in(file, std::ios::binary | std::ios::ate);
   if (!in) return "";
   const auto size = static_cast<std::size_t>(in.tellg());
-  in.seekg(static_cast<std::streamoff>(size - std::min(size, bytes)));
-  return {std::istreambuf_iterator<char>(in), {}};
+  std::string text(std::min(size, bytes), '\0');
+  in.seekg(static_cast<std::streamoff>(size - text.size()));
+  in.read(text.data(), static_cast<std::streamsize>(text.size()));
+  text.resize(static_cast<std::size_t>(in.gcount()));  // nothing of a folder
+  return text;
 }
 
 void append_to(const fs::path& file, const std::string& text) {

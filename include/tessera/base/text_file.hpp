@@ -9,7 +9,7 @@
 namespace tessera {
 
 /// The bytes of a file (also of those in /proc, which have no size); empty optional where it cannot
-/// be read.
+/// be read, as a folder cannot.
 std::optional<std::string> read_text(const std::filesystem::path& file);
 
 }  // namespace tessera

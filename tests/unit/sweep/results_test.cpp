@@ -162,6 +162,12 @@ TEST_F(Collect, ADamagedMetricsFileIsTheReasonOfItsPointOnly) {
     }
 }
 
+TEST_F(Collect, AFolderInThePlaceOfMetricsEndsNothing) {
+  four();
+  std::filesystem::create_directories(folder_ / "point-0004/metrics.jsonl");
+  EXPECT_EQ(all("loss").points.size(), 4u);
+}
+
 TEST_F(Collect, ThePageShowsEveryPoint) {
   four();
   const std::string page = results_page(all("loss"), {"lr <1>", "job = 1", "[job]", {}});
