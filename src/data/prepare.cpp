@@ -115,7 +115,8 @@ bool is_there(const std::filesystem::path& path, const TokenFileInfo& wanted) {
   try {
     const TokenFileInfo found = TokenFile::open(path).info();
     return found.source_hash == wanted.source_hash &&
-           found.tokenizer_hash == wanted.tokenizer_hash && found.seed == wanted.seed;
+           found.tokenizer_hash == wanted.tokenizer_hash && found.seed == wanted.seed &&
+           found.bos_id == wanted.bos_id && found.eos_id == wanted.eos_id;
   } catch (const Error& damage) {
     log::warning("{} (made again now)", damage.what());
     return false;
@@ -150,8 +151,10 @@ std::filesystem::path prepare_if_needed(const std::vector<std::filesystem::path>
   if (how.scratch.empty()) how.scratch = cache_folder;
   const TextCorpus corpus(texts, how);
   const TokenFileInfo info = describe(corpus, tokenizer, options.seed);
+  // The hash of a tokenizer is that of its tokenizer.json; a file beside it may name other ids.
   const std::uint64_t key =
-      content_hash(fmt::format("{} {} {}", info.source_hash, info.tokenizer_hash, info.seed));
+      content_hash(fmt::format("{} {} {} {} {}", info.source_hash, info.tokenizer_hash, info.seed,
+                               info.bos_id.value_or(-1), info.eos_id.value_or(-1)));
   const auto cached = cache_folder / fmt::format("{}-{:016x}.tokens",
                                                  unpacked_name(texts.front()).stem().string(), key);
   if (is_there(cached, info)) return cached;

@@ -27,9 +27,9 @@ TokenFileInfo prepare(const TextCorpus& corpus, const Tokenizer& tokenizer,
                       const Progress& progress = {});
 
 /// The token file of these files of text, in `cache_folder`: made once and found again by a hash of
-/// text, options and tokenizer. One process calls it (rank 0), then all open what it returns. Jobs
-/// may share the folder: one of them makes the file, and the others wait for it, where the file
-/// system has locks.
+/// text, options, tokenizer and the ids around documents. One process calls it (rank 0), then all
+/// open what it returns. Jobs may share the folder: one of them makes the file, and the others wait
+/// for it, where the file system has locks.
 std::filesystem::path prepare_if_needed(const std::vector<std::filesystem::path>& texts,
                                         const Tokenizer& tokenizer,
                                         const std::filesystem::path& cache_folder,

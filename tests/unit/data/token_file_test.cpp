@@ -214,6 +214,22 @@ TEST_F(Prepared, IsFoundAgain) {
   EXPECT_NE(prepare_if_needed({text_}, other, cache, lines_), made);
 }
 
+/// tokenizer_config.json names the ids around documents, and no hash of tokenizer.json knows it.
+TEST_F(Prepared, IsNotFoundForOtherIdsAroundDocuments) {
+  const auto load = [&](const std::string& eos) {
+    folder_.file("tokenizer/tokenizer.json", content_of(kGolden / "hf_tiny/tokenizer.json"));
+    folder_.file("tokenizer/tokenizer_config.json", "{\"eos_token\": \"" + eos + "\"}");
+    return Tokenizer::load(folder_ / "tokenizer");
+  };
+  const Tokenizer one = load("<|end_of_text|>"), other = load("<|begin_of_text|>");
+  ASSERT_EQ(one.content_hash(), other.content_hash());
+  ASSERT_NE(one.eos_id(), other.eos_id());
+  const auto made = prepare_if_needed({text_}, one, folder_ / "cache", lines_),
+             again = prepare_if_needed({text_}, other, folder_ / "cache", lines_);
+  EXPECT_NE(again, made);
+  EXPECT_EQ(TokenFile::open(again).info().eos_id, other.eos_id());
+}
+
 /// Whoever comes while another process makes the file waits for it, and does not make it again.
 TEST_F(Prepared, IsMadeByOneProcessAtATime) {
   const auto made = prepare_if_needed({text_}, tokenizer_, folder_ / "cache", lines_),
