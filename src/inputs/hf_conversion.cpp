@@ -4,8 +4,8 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <fstream>
 
+#include "tessera/base/atomic_file.hpp"
 #include "tessera/base/error.hpp"
 #include "tessera/base/log.hpp"
 #include "tessera/checkpoint/checkpoint_reader.hpp"
@@ -56,11 +56,20 @@ checkpoint::CheckpointReader open_at(comm::Communicator& control, const fs::path
   return std::move(*opened);
 }
 
+fs::path temporary_folder() {
+  std::error_code problem;
+  fs::path folder = fs::temp_directory_path(problem);
+  require(!problem, ExitCode::environment,
+          "the folder for temporary files cannot be used ({}); set TMPDIR to another one",
+          problem.message());
+  return folder;
+}
+
 /// The job that made the checkpoint, from the configuration that it carries.
 config::Resolved job_inside(const checkpoint::CheckpointReader& opened) {
   const fs::path file =
-      fs::temp_directory_path() / fmt::format("tessera-{}-{}.toml", getpid(), opened.uuid());
-  std::ofstream(file) << opened.config_toml();
+      temporary_folder() / fmt::format("tessera-{}-{}.toml", getpid(), opened.uuid());
+  write_file_atomically(file, opened.config_toml(), {ExitCode::environment, "TMPDIR"});
   try {
     config::Resolved resolved = config::resolve({file.string()});
     fs::remove(file);
@@ -69,6 +78,14 @@ config::Resolved job_inside(const checkpoint::CheckpointReader& opened) {
     fs::remove(file);
     throw;
   }
+}
+
+std::int64_t vocabulary_of(const checkpoint::CheckpointReader& opened) {
+  const std::string name = fmt::format("model/{}", model::kTokenEmbedding);
+  const TensorInfo* embedding = opened.find(name);
+  require(embedding && embedding->shape.size() == 2, ExitCode::checkpoint,
+          "{} holds no table {}: it is not that of a model", opened.description(), name);
+  return embedding->shape[0];
 }
 
 }  // namespace
@@ -95,7 +112,7 @@ Exported export_hf(const fs::path& folder, const fs::path& out, const ExportOpti
   const auto control = comm::make_self_communicator("export");
   const checkpoint::CheckpointReader opened = open_at(*control, folder);
   const config::JobConfig job = job_inside(opened).job;
-  const std::int64_t vocab = opened.find("model/tok_embeddings.weight")->shape[0];
+  const std::int64_t vocab = vocabulary_of(opened);
   model::DecoderShape shape = plan::decoder_shape_of(job, vocab);
   const std::string differences =
       model::differences(model::properties_of(shape), model::properties_in(opened.extra()));
