@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 
 #include "reading.hpp"
 #include "tessera/base/mixed_bits.hpp"
@@ -71,13 +72,16 @@ Value drawn(const Source& source, std::uint64_t bits) {
   return source.choices[static_cast<std::size_t>(u * static_cast<double>(source.choices.size()))];
 }
 
-std::optional<std::int64_t> whole(const TomlEntry& entry, std::int64_t least, Problems& problems) {
+std::optional<std::int64_t> whole(const TomlEntry& entry, std::int64_t least, std::int64_t most,
+                                  Problems& problems) {
   const auto* number = std::get_if<std::int64_t>(&entry.node.value);
-  if (number && *number >= least && *number <= kMostPoints) return *number;
-  problems.add(entry, fmt::format("random.{} must be a whole number from {} to {}", entry.key,
-                                  least, kMostPoints));
+  if (number && *number >= least && *number <= most) return *number;
+  problems.add(
+      entry, fmt::format("random.{} must be a whole number from {} to {}", entry.key, least, most));
   return {};
 }
+
+constexpr std::int64_t kMostSeed = std::numeric_limits<std::int64_t>::max();
 
 /// Takes seed and count out of the table of [random].
 struct RandomHead {
@@ -90,9 +94,9 @@ RandomHead read_head(const TomlEntry& block, const TomlTable& table, Problems& p
   bool seed = false, count = false;
   for (const TomlEntry& entry : table) {
     if (entry.key == "seed")
-      seed = true, head.seed = whole(entry, 0, problems);
+      seed = true, head.seed = whole(entry, 0, kMostSeed, problems);
     else if (entry.key == "count")
-      count = true, head.count = whole(entry, 1, problems);
+      count = true, head.count = whole(entry, 1, kMostPoints, problems);
     else
       head.keys.push_back(entry);
   }

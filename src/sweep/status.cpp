@@ -122,7 +122,9 @@ void judge(PointStatus& point, const Attempts& attempts) {
 std::string_view name_of(State state) { return kNames[static_cast<std::size_t>(state)]; }
 
 Cell cell_of(const ordered_json& value) {
-  if (value.is_number()) return value.get<double>();
+  constexpr std::int64_t kMost = std::int64_t{1} << 53;  // a double holds every integer up to it
+  const bool loses_digits = value.is_number_integer() && !whole_number(value, -kMost, kMost);
+  if (value.is_number() && !loses_digits) return value.get<double>();
   return value.is_string() ? value.get<std::string>() : json_text(value);
 }
 

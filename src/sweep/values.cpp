@@ -69,6 +69,8 @@ std::optional<double> number_in(const TomlNode& node) {
   return {};
 }
 
+constexpr double kMostWhole = 0x1p53;  ///< beyond it, a double is not every whole number
+
 /// What is wrong with the ends of a range, or nothing.
 std::string fault_of(const Range& range, const Option& option) {
   if (range.first == range.last) return "its two ends are equal";
@@ -77,6 +79,8 @@ std::string fault_of(const Range& range, const Option& option) {
   if (is_integer(option) &&
       (range.first != std::floor(range.first) || range.last != std::floor(range.last)))
     return fmt::format("{} is an integer, so both ends must be whole numbers", option.key);
+  if (is_integer(option) && std::max(std::abs(range.first), std::abs(range.last)) > kMostWhole)
+    return fmt::format("both ends must be from {:.0f} to {:.0f}", -kMostWhole, kMostWhole);
   return "";
 }
 

@@ -17,7 +17,7 @@ namespace tessera::sweep {
 enum class State : std::uint8_t { missing, queued, running, stopped, failed, done };
 std::string_view name_of(State state);
 
-/// A value as point.json has it: a number, or text.
+/// A value as point.json has it: a number, or text. So is an integer that no double holds.
 using Cell = std::variant<double, std::string>;
 std::string text_of(const Cell& cell);
 

@@ -101,6 +101,16 @@ TEST_F(Collect, WritesCsvAndJson) {
   EXPECT_TRUE(json["points"][3]["best"].is_null());
 }
 
+TEST_F(Collect, KeepsEveryDigitOfLargeIntegers) {
+  for (const int number : {1, 2})
+    point(number, "{\"debug.seed\": 900719925474099" + std::to_string(1 + number) + "}", "9",
+          "end 2026-01-01T00:00:01Z 0");
+  const Results results = all("loss");
+  EXPECT_THAT(results_csv(results),
+              AllOf(HasSubstr(",9007199254740992,\r\n"), HasSubstr(",9007199254740993,\r\n")));
+  EXPECT_THAT(results_table(results, 9), HasSubstr("9007199254740993"));
+}
+
 TEST_F(Collect, ShowsSkippedStepsWhereAPointHasSome) {
   four();
   EXPECT_THAT(results_table(all("loss"), 9), Not(HasSubstr("skipped")));

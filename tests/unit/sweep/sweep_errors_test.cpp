@@ -70,6 +70,10 @@ TEST(SweepErrors, RefusesRangesThatAreNone) {
               HasSubstr("twice"));
   EXPECT_THAT(with_job("[grid]\ntraining.steps = { linear = [0, 3], count = 2 }\n"),
               HasSubstr("training.steps must be at least 1"));
+  EXPECT_THAT(with_job("[grid]\ndebug.seed = { linear = [0, 9223372036854775807], count = 3 }\n"),
+              HasSubstr("both ends must be from -9007199254740992 to 9007199254740992"));
+  EXPECT_THAT(with_job("[random]\nseed = -1\ncount = 3\noptimizer.lr = { log = [1, 2] }\n"),
+              HasSubstr("random.seed must be a whole number from 0 to 9223372036854775807"));
   EXPECT_THAT(with_job("[random]\ncount = 3\noptimizer.lr = { log = [1, 2] }\n"),
               HasSubstr("random.seed is missing"));
   EXPECT_THAT(
