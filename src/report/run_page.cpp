@@ -102,7 +102,9 @@ Html times(const TrainingRun& run) {
   const auto recent = std::span(run.records).last(std::min<std::size_t>(50, run.records.size()));
   const TrainingRun part{run.folder, run.name, {recent.begin(), recent.end()}, {}, {}, ""};
   double all = 0, rest = 0;
-  for (const metrics::StepRecord& record : recent) all += record.step_seconds;
+  for (const metrics::StepRecord& record : recent)
+    if (std::isfinite(record.step_seconds)) all += record.step_seconds;
+  if (all <= 0) return {};  // records that do not say how long a step took
   rest = all;
   Table of{{{"part of a step, on rank 0"}, {"seconds", true}, {"share", true}}, {}};
   const auto add = [&](std::string name, double seconds) {
@@ -215,7 +217,7 @@ std::string run_page(const TrainingRun& run, const fs::path& file) {
   page.section("Summary", summary(run));
   if (!run.records.empty()) {
     page.section("Curves", curves(run));
-    page.section("Time", times(run));
+    add(page, "Time", times(run));
   }
   add(page, "Prediction", prediction_of(run));
   if (const auto svg = read_text(run.folder / "pipeline.svg"))

@@ -50,7 +50,7 @@ PointResult result_of(const PointStatus& status, const std::vector<StepRecord>& 
   for (std::size_t i = 0; i < records.size(); ++i) {
     const StepRecord& record = records[i];
     if (std::isfinite(record.step_seconds)) result.seconds += record.step_seconds;
-    if (i >= records.size() / 2)
+    if (i >= records.size() / 2 && std::isfinite(record.step_seconds))
       tokens += static_cast<double>(record.tokens), seconds += record.step_seconds;
     const double value = metrics::value_in(record, by);
     if (!std::isfinite(value)) continue;

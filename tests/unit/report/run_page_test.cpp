@@ -126,6 +126,18 @@ TEST(ReadRun, RefusesWhatIsNoRun) {
       testing::AllOf(testing::StartsWith("2 "), testing::HasSubstr("run `tessera sweep collect ")));
 }
 
+TEST(RunPage, HasNoSharesOfATimeThatNoRecordSays) {
+  const TemporaryFolder folder;
+  put(folder / "metrics.jsonl", "{\"step\": 1, \"loss\": 2}\n{\"step\": 2, \"loss\": 1}\n");
+  const auto html = [&] { return run_page(read_run(folder / ""), folder / "index.html"); };
+  EXPECT_FALSE(has(html(), "<h2>Time"));
+  EXPECT_FALSE(has(html(), "nan"));
+  put(folder / "metrics.jsonl",
+      "{\"step\": 1, \"step_seconds\": null}\n{\"step\": 2, \"step_seconds\": 0.5}\n");
+  EXPECT_TRUE(has(html(), "<h2>Time"));
+  EXPECT_FALSE(has(html(), "nan"));
+}
+
 TEST(RunPage, ShowsWhatWasPredictedBesideWhatWasMeasured) {
   const TemporaryFolder folder;
   write_run(folder);
