@@ -48,8 +48,10 @@ class Verification {
   void guarded(const fs::path& file, const Check& check) {
     try {
       check();
+    } catch (const Error& error) {
+      findings_.push_back({file, error.what(), error.code() == ExitCode::checkpoint});
     } catch (const std::exception& error) {
-      findings_.push_back({file, error.what()});
+      findings_.push_back({file, error.what(), false});
     }
   }
 

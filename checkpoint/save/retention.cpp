@@ -31,7 +31,12 @@ std::vector<Removal> plan_steps(const fs::path& folder, const PruneOptions& opti
     const bool proven = kept > 0;  // the first that counts is read to its last byte
     const auto findings = verify(step.path, !proven);
     if (!findings.empty()) {
-      if (proven && options.damaged) removals.push_back({step.path, describe(findings, 1)});
+      if (!proven || !options.damaged) continue;
+      if (std::ranges::all_of(findings, &Finding::is_damage))
+        removals.push_back({step.path, describe(findings, 1)});
+      else
+        log::warning("{} is not removed, as it may be whole: {}", step.path.string(),
+                     describe(findings, 1));
     } else if (kept < retention.keep_latest) {
       ++kept;
     } else if (!is_kept_for_ever(step.step, retention)) {

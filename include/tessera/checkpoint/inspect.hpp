@@ -44,6 +44,8 @@ Summary summarize(const std::filesystem::path& step_folder);
 struct Finding {
   std::filesystem::path file;
   std::string what;
+  /// What could not be read, for lack of a permission or of memory, may be whole.
+  bool is_damage = true;
 };
 
 /// Checks a step folder. Always: manifest (which must be of the step that the folder is named

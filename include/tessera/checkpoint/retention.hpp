@@ -23,7 +23,8 @@ void retain(const std::filesystem::path& folder, const Retention& retention,
 
 struct PruneOptions {
   Retention retention;  ///< keep_latest >= 1
-  /// damaged checkpoints too, when a newer one is whole; and step-N.damaged-UUID
+  /// damaged checkpoints too, when a newer one is whole; and step-N.damaged-UUID. One that cannot
+  /// be read for lack of a permission or of memory stays, with a warning in the log.
   bool damaged = false;
   bool partial = false;                 ///< and step-N.partial-UUID when no living process owns it
   double stale_partial_seconds = 3600;  ///< as SaveOptions

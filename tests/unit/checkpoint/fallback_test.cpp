@@ -5,6 +5,7 @@
 #include <unistd.h>
 
 #include "checkpoint_fixture.hpp"
+#include "tessera/checkpoint/retention.hpp"
 
 namespace tessera::checkpoint {
 namespace {
@@ -70,6 +71,24 @@ TEST_F(Fallback, WhatMayNotBeReadIsNotDamaged) {
   }
   EXPECT_EQ(open_newest(*control_, folder_.path(), log_)->step(), 2);
   EXPECT_THAT(lines_, testing::IsEmpty());
+}
+
+TEST_F(Fallback, WhatMayNotBeReadIsNotPruned) {
+  for (const int step : {1, 2, 3}) save_step(step);
+  damage(folder_ / "step-00000001/manifest.json", 200);
+  const PruneOptions options{.retention = {.keep_latest = 3}, .damaged = true};
+  const uid_t before = ::geteuid();
+  for (const char* name : {"step-00000002", "step-00000002/manifest.json",
+                           "step-00000002/shard-pp0.r0.s0.cp0.tp0.h5"}) {
+    const fs::perms usual = fs::status(folder_ / name).permissions();
+    fs::permissions(folder_ / name, fs::perms::none);
+    ASSERT_EQ(::seteuid(before == 0 ? 65534 : before), 0);
+    const std::vector<Removal> removals = plan_prune(folder_.path(), options);
+    ASSERT_EQ(::seteuid(before), 0);
+    ASSERT_EQ(removals.size(), 1u) << name;
+    EXPECT_EQ(removals[0].path, folder_ / "step-00000001") << name;
+    fs::permissions(folder_ / name, usual);
+  }
 }
 
 TEST_F(Fallback, AFileOfAnotherLengthIsPassedOverBeforeAnythingIsRead) {
