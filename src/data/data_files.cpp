@@ -15,6 +15,17 @@ namespace {
 
 namespace fs = std::filesystem;
 
+/// False for what was removed meanwhile. Without what a link names, the set of samples would
+/// change.
+bool is_there(const fs::path& path) {
+  std::error_code ignored;
+  if (fs::status(path, ignored).type() != fs::file_type::not_found) return true;
+  require(!fs::is_symlink(path, ignored), ExitCode::data,
+          "'{}' in the folder '{}' is a link to a file that is not there; repair or remove it",
+          path.filename().string(), path.parent_path().string());
+  return false;
+}
+
 std::vector<fs::path> files_in(const fs::path& folder) {
   std::vector<fs::path> tokens, text;
   for (const fs::path& file : entries_of(folder).files) {
@@ -38,11 +49,13 @@ std::vector<fs::path> files_in(const fs::path& folder) {
 std::vector<fs::path> files_that_match(const fs::path& pattern) {
   glob_t found{};
   std::vector<fs::path> files;
-  std::error_code unreadable;
   if (::glob(pattern.c_str(), GLOB_NOSORT, nullptr, &found) == 0)
-    for (std::size_t i = 0; i < found.gl_pathc; ++i)
-      if (fs::is_regular_file(found.gl_pathv[i], unreadable)) files.emplace_back(found.gl_pathv[i]);
+    files.assign(found.gl_pathv, found.gl_pathv + found.gl_pathc);
   ::globfree(&found);
+  std::erase_if(files, [](const fs::path& file) {
+    std::error_code unreadable;
+    return !is_there(file) || !fs::is_regular_file(file, unreadable);
+  });
   const auto tokens = std::ranges::count_if(
       files, [](const fs::path& file) { return TokenFile::is_token_file(file); });
   require(tokens == 0 || tokens == std::ssize(files), ExitCode::data,
@@ -61,11 +74,7 @@ FolderEntries entries_of(const fs::path& folder) {
        entry.increment(problem)) {
     const fs::path& path = entry->path();
     if (path.filename().string().starts_with('.')) continue;
-    const bool is_there = entry->status(ignored).type() != fs::file_type::not_found;
-    if (!is_there && !entry->is_symlink(ignored)) continue;  // it was removed meanwhile
-    require(is_there, ExitCode::data,
-            "'{}' in the folder '{}' is a link to a file that is not there; repair or remove it",
-            path.filename().string(), folder.string());
+    if (!is_there(path)) continue;
     (entry->is_regular_file(ignored) ? found.files : found.others).push_back(path);
   }
   require(!problem, ExitCode::data, "cannot list the folder '{}': {}", folder.string(),

@@ -3,6 +3,7 @@
 
 #include <zlib.h>
 #include <zstd.h>
+#include <zstd_errors.h>
 
 #include <algorithm>
 #include <array>
@@ -96,6 +97,10 @@ void unpack_zstd(std::string_view bytes, const fs::path& path, Portions& out) {
   for (std::size_t made = 1; in.pos < in.size || (made > 0 && status != 0);) {
     ZSTD_outBuffer portion{out.data(), kPortion, 0};
     status = ZSTD_decompressStream(context.get(), &portion, &in);
+    require(ZSTD_getErrorCode(status) != ZSTD_error_frameParameter_windowTooLarge, ExitCode::data,
+            "'{}' was compressed with a window of more than {} MiB (`zstd --long`), which Tessera "
+            "does not read; compress it again without",
+            path.string(), (1 << kWindowLog) >> 20);
     if (ZSTD_isError(status)) damaged(path, ZSTD_getErrorName(status));
     made = portion.pos;
     out.hand_on(made);

@@ -102,6 +102,11 @@ TEST_F(Files, OfOneKindAndTokenizerOnly) {
   EXPECT_THAT(error_of(ExitCode::data, [&] { data_files(folder_ / "*.nothing"); }),
               HasSubstr("no file matches"));
   EXPECT_EQ(data_files(folder_ / "*.jsonl"), (std::vector{folder_ / "x.jsonl"}));
+  std::filesystem::create_symlink("gone", folder_ / "y.jsonl");
+  for (const char* name : {"", "*.jsonl"})
+    EXPECT_THAT(error_of(ExitCode::data, [&] { data_files(folder_ / name); }),
+                HasSubstr("'y.jsonl' in the folder"))
+        << name;
   EXPECT_THAT(error_of(ExitCode::data, [&] { data_files(folder_ / "nowhere"); }),
               HasSubstr("no file or folder"));
   std::filesystem::create_directory(folder_ / "empty");

@@ -120,6 +120,14 @@ TEST(Unpack, RefusesBombs) {
   EXPECT_LE(most, std::size_t{1} << 20);
 }
 
+TEST(Unpack, ALargeWindowIsNoDamage) {
+  const std::string frame("\x28\xB5\x2F\xFD\x00\x90\x01\x00\x00", 9);  // 256 MiB, and no text
+  const std::string refusal =
+      error_of(ExitCode::data, [&] { unpack(frame, Packing::zstd, "long.zst", {}); });
+  EXPECT_THAT(refusal, AllOf(HasSubstr("a window of more than 128 MiB (`zstd --long`)"),
+                             testing::Not(HasSubstr("damaged"))));
+}
+
 TEST(Unpack, NamesFormatsThatAreNotRead) {
   EXPECT_THAT(error_of(ExitCode::data, [] { packing_of("BZh91AY&SY...", "a.txt.bz2"); }),
               HasSubstr("compressed with bzip2"));
