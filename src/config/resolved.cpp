@@ -2,6 +2,7 @@
 // A resolved job as text: TOML for people and for the next run, JSON for the other ranks.
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cmath>
 #include <nlohmann/json.hpp>
 
@@ -18,6 +19,13 @@ using nlohmann::json;
 
 constexpr std::size_t kCommentColumn = 56;
 
+/// A comment of TOML ends with its line, and takes no control characters.
+std::string comment(std::string text) {
+  std::ranges::replace_if(
+      text, [](unsigned char c) { return c < 0x20 || c == 0x7f; }, '?');
+  return text;
+}
+
 /// "steps = 100      # job.toml:12"; an absent value is a comment, for TOML has no null.
 std::string toml_line(const Option& option, const Resolved& resolved) {
   const Value value = get(option, resolved.job);
@@ -26,7 +34,7 @@ std::string toml_line(const Option& option, const Resolved& resolved) {
   const std::string shown =
       absent || !std::holds_alternative<std::monostate>(value) ? to_toml(value) : "\"none\"";
   const std::string text = fmt::format("{}{} = {}", absent ? "# " : "", leaf_of(option.key), shown);
-  return fmt::format("{:<{}}  # {}\n", text, kCommentColumn, resolved.origin(option.key));
+  return fmt::format("{:<{}}  # {}\n", text, kCommentColumn, comment(resolved.origin(option.key)));
 }
 
 json to_json(const Value& value) {

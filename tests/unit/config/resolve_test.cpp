@@ -7,6 +7,7 @@
 #include <filesystem>
 
 #include "config_files.hpp"
+#include "support/temporary_folder.hpp"
 #include "tessera/base/error.hpp"
 #include "tessera/config/mixture.hpp"
 #include "tessera/config/option_table.hpp"
@@ -94,6 +95,14 @@ TEST(Resolve, ValidationSharesTrainingsSizes) {
   EXPECT_EQ(off.job.validation.local_batch_size, 3);
   const JobFile record(off.to_toml());
   EXPECT_EQ(resolve({record.path(), "--validation.enable"}).job.validation.seq_len, 64);
+}
+
+/// Where a value came from is a comment in the record of a run.
+TEST(Resolve, AFileNameWithALineBreakLeavesTheRecordReadable) {
+  const tessera::test::TemporaryFolder folder;
+  const auto file = folder.file("a\nb.toml", "[training]\nseq_len = 64\n");
+  const JobFile record(resolve({file.string()}).to_toml());
+  EXPECT_EQ(resolve({record.path()}).job.training.seq_len, 64);
 }
 
 TEST(Resolve, MicrobatchesMayChange) {
