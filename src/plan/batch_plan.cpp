@@ -2,6 +2,7 @@
 #include "tessera/plan/batch_plan.hpp"
 
 #include <algorithm>
+#include <limits>
 #include <numeric>
 
 #include "tessera/base/error.hpp"
@@ -9,6 +10,24 @@
 #include "tessera/schedule/traits.hpp"
 
 namespace tessera::plan {
+
+/// Compares quotients, because products of large numbers may not fit.
+void BatchPlan::require_countable(std::int64_t global, std::int64_t local, std::int64_t ranks,
+                                  std::int64_t seq_len) {
+  constexpr std::int64_t kMostSequences = std::numeric_limits<int>::max(),
+                         kMostTokens = std::int64_t{1} << 53;
+  require(global > 0 ? global <= kMostSequences : local <= kMostSequences / ranks, ExitCode::usage,
+          "a step of {} sequences{} is too large; a step has at most {} sequences",
+          global > 0 ? global : local,
+          global > 0
+              ? ""
+              : fmt::format(" a rank on {} data-parallel rank{}", ranks, ranks == 1 ? "" : "s"),
+          kMostSequences);
+  const std::int64_t sequences = global > 0 ? global : local * ranks;
+  require(seq_len <= kMostTokens / sequences, ExitCode::usage,
+          "a step of {} sequences of {} tokens is too large; a step has at most {} tokens",
+          sequences, seq_len, kMostTokens);
+}
 
 BatchPlan BatchPlan::make(const config::JobConfig& job, const mesh::Layout& layout,
                           std::int64_t microbatch_rows) {

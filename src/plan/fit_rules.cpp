@@ -87,12 +87,15 @@ bool FitRules::pipelined() const {
 void FitRules::batch() {
   const config::Training& t = job_.training;
   const config::Parallelism& p = job_.parallelism;
-  if (t.global_batch_size == -1) return;
   const bool open = p.data_parallel_shard_degree == -1 || p.data_parallel_replicate_degree == -1;
   const std::int64_t ranks =
       layout_ ? layout_->dp_degree()
       : open  ? 1
               : std::int64_t{p.data_parallel_shard_degree} * p.data_parallel_replicate_degree;
+  obey({kBatch, kLocal, kSeq, kShard, kReplicate}, [&] {
+    BatchPlan::require_countable(t.global_batch_size, t.local_batch_size, ranks, t.seq_len);
+  });
+  if (t.global_batch_size == -1 || reading_.blames(kBatch)) return;
   // A quotient, because the product of two large numbers may not fit.
   if (t.global_batch_size % ranks != 0 || t.global_batch_size / ranks % t.local_batch_size != 0)
     wrong({kBatch, kLocal, kShard, kReplicate},
@@ -196,6 +199,8 @@ void FitRules::validation() {
                   kNoSequenceParallel,
                   kSeq};
   obey(keys, [&] {
+    const config::Validation& v = job_.validation;
+    BatchPlan::require_countable(-1, v.local_batch_size, layout_->dp_degree(), v.seq_len);
     const BatchPlan batch = BatchPlan::of_validation(job_, *layout_);
     check_routed_tokens(*model_.spec, *layout_, batch, !job_.parallelism.disable_sequence_parallel);
     validation_ = batch;

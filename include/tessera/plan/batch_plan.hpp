@@ -28,6 +28,11 @@ struct BatchPlan {
 
   int microbatches_a_step() const { return rounds * microbatches; }
 
+  /// Throws Error(usage) for a step whose sequences or tokens nobody could count: `local` sequences
+  /// of each of `ranks` data-parallel ranks, or `global` ones where that is above 0.
+  static void require_countable(std::int64_t global, std::int64_t local, std::int64_t ranks,
+                                std::int64_t seq_len);
+
   /// `microbatch_rows`: of a pipeline, in the place of the job's; the job's "auto" is 1 until
   /// somebody knows better. Contract: batch sizes and sequence divide (the job was checked).
   static BatchPlan make(const config::JobConfig& job, const mesh::Layout& layout,

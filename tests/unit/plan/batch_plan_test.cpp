@@ -3,6 +3,7 @@
 
 #include <gtest/gtest.h>
 
+#include "support/error_of.hpp"
 #include "tessera/base/error.hpp"
 #include "tessera/plan/model_shape.hpp"
 
@@ -15,6 +16,23 @@ config::JobConfig job(std::int64_t local, std::int64_t global, const char* sched
   job.training.global_batch_size = global;
   job.parallelism.pipeline_parallel_schedule = schedule;
   return job;
+}
+
+TEST(BatchPlan, AStepCanBeCounted) {
+  const auto refused = [](std::int64_t global, std::int64_t local, std::int64_t ranks,
+                          std::int64_t seq_len) {
+    return !tessera::test::error_if_any(ExitCode::usage, [&] {
+              BatchPlan::require_countable(global, local, ranks, seq_len);
+            }).empty();
+  };
+  const std::int64_t most = std::int64_t{1} << 62;
+  EXPECT_FALSE(refused(-1, 2, 8192, 1 << 20));
+  EXPECT_FALSE(refused(1 << 30, 2, 8192, 4096));
+  EXPECT_TRUE(refused(-1, most, 1, 32));
+  EXPECT_TRUE(refused(-1, most, 4, 32));
+  EXPECT_TRUE(refused(-1, 1 << 30, 2, 32));
+  EXPECT_TRUE(refused(std::int64_t{1} << 33, 2, 1, 32));
+  EXPECT_TRUE(refused(-1, 8, 1, most));
 }
 
 TEST(BatchPlan, WithoutPipelineAMicrobatchIsALocalBatch) {
