@@ -129,7 +129,10 @@ LoadedState take_state(Trainer& trainer, const checkpoint::CheckpointReader& ope
             "{} lacks \"{}\" in its training state: it has only the model; start from it with "
             "checkpoint.initial_load_path and checkpoint.initial_load_model_only = true",
             opened.folder().string(), key);
-    return stored[key].get<std::int64_t>();
+    const auto count = whole_number(stored[key], 0, std::int64_t{1} << 62);
+    require(count.has_value(), ExitCode::checkpoint, "{} is damaged (\"{}\" is {})",
+            opened.folder().string(), key, json_text(stored[key]));
+    return *count;
   };
   if (choice.data) require_same_data(trainer, opened, stored, own);
   TrainState state;
@@ -140,6 +143,9 @@ LoadedState take_state(Trainer& trainer, const checkpoint::CheckpointReader& ope
   // a state without it began its schedule at step 0
   const bool has_start = stored.contains("schedule_start");
   state.schedule_start = !choice.schedule ? state.step : has_start ? number("schedule_start") : 0;
+  require(state.schedule_start <= state.step, ExitCode::checkpoint,
+          "{} is damaged (its schedule starts at step {}, and it is of step {})",
+          opened.folder().string(), state.schedule_start, state.step);
   trainer.set_state(state);
   LoadedState loaded{state, choice.left_out(), {}, opened.folder(), own};
   if (choice.schedule)
