@@ -19,6 +19,8 @@ namespace {
 
 /// Text encoded at once: bounds memory, and is enough work for many threads.
 constexpr std::int64_t kBatchBytes = std::int64_t{32} << 20;
+/// Bytes of a text's name in that of its tokens, which has more and at most 255.
+constexpr std::size_t kLongestName = 128;
 // apart from the epochs of the sampler
 constexpr std::uint64_t kShuffleStream = 0x646F63756D656E74;
 
@@ -155,8 +157,9 @@ std::filesystem::path prepare_if_needed(const std::vector<std::filesystem::path>
   const std::uint64_t key =
       content_hash(fmt::format("{} {} {} {} {}", info.source_hash, info.tokenizer_hash, info.seed,
                                info.bos_id.value_or(-1), info.eos_id.value_or(-1)));
-  const auto cached = cache_folder / fmt::format("{}-{:016x}.tokens",
-                                                 unpacked_name(texts.front()).stem().string(), key);
+  const std::string name = unpacked_name(texts.front()).stem().string();
+  const auto cached =
+      cache_folder / fmt::format("{}-{:016x}.tokens", name.substr(0, kLongestName), key);
   if (is_there(cached, info)) return cached;
   const FolderTurn turn(cache_folder);
   if (turn.waited() && is_there(cached, info)) return cached;

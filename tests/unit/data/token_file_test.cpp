@@ -250,6 +250,12 @@ TEST_F(Prepared, IsMadeByOneProcessAtATime) {
   EXPECT_EQ(std::filesystem::last_write_time(file), long_ago);
 }
 
+TEST_F(Prepared, HasANameThatAFileSystemTakes) {
+  const auto text = folder_.file(std::string(240, 'x') + ".txt", "a text\n");
+  const auto made = prepare_if_needed({text}, tokenizer_, folder_ / "cache", lines_);
+  EXPECT_EQ(made.filename().string().find_first_not_of('x'), 128u);
+}
+
 TEST_F(Prepared, IsMadeAgainWhenDamaged) {
   const auto made = prepare_if_needed({text_}, tokenizer_, folder_ / "cache", lines_);
   const std::string whole = content_of(made);
