@@ -43,11 +43,12 @@ std::string difference_text(const Divergence& d, double tolerance) {
   if (d.common_steps == 0) return "no step in common";
   if (!d.first_difference)
     return fmt::format("equal in all {} common steps, bit for bit", d.common_steps);
+  const double percent = 100 * d.largest;
   const std::string beyond =
       d.first_beyond ? fmt::format("beyond {:g} % from step {}", 100 * tolerance, *d.first_beyond)
                      : fmt::format("never beyond {:g} %", 100 * tolerance);
   return fmt::format("first differs at step {}; {}; largest {} % at step {}", *d.first_difference,
-                     beyond, std::isfinite(d.largest) ? short_number(100 * d.largest) : "inf",
+                     beyond, std::isfinite(percent) ? short_number(percent) : "inf",
                      d.largest_step);
 }
 

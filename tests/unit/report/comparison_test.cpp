@@ -51,6 +51,11 @@ TEST(Divergence, ALossThatIsFiniteInOneRunOnlyIsInfinitelyDifferent) {
   EXPECT_TRUE(std::isinf(d.largest));
 }
 
+TEST(Divergence, FromZeroIsANumberToReadToo) {
+  EXPECT_THAT(comparison_text({run_of("a", {0}), run_of("b", {1})}, 0.01),
+              testing::HasSubstr("largest inf % at step 1"));
+}
+
 TEST(DifferentSettings, AreThoseThatRunsDoNotShare) {
   std::vector<TrainingRun> runs(3);
   runs[0].settings = {
