@@ -25,8 +25,9 @@ struct Buffers {
   comm::Buffer whole(const std::shared_ptr<void>& memory) const {
     return {memory.get(), count, DType::f32, where};
   }
-  comm::Buffer own(const std::shared_ptr<void>& memory) const {
-    return {memory.get(), part, DType::f32, where};
+  /// This rank's part, in which gathers and reductions are in place, as in training.
+  comm::Buffer own(const Communicator& c) const {
+    return {static_cast<float*>(first_memory.get()) + c.rank() * part, part, DType::f32, where};
   }
   comm::Buffer first() const { return whole(first_memory); }
   comm::Buffer second() const { return whole(second_memory); }
@@ -45,14 +46,10 @@ constexpr std::array kCalls{
     Call{"all_reduce", [](Communicator& c, const Buffers& b) { c.all_reduce(b.first()).wait(); },
          [](double ranks) { return 2 * of_others(ranks); }, true},
     Call{"all_gather",
-         [](Communicator& c, const Buffers& b) {
-           c.all_gather(b.own(b.first_memory), b.second()).wait();
-         },
+         [](Communicator& c, const Buffers& b) { c.all_gather(b.own(c), b.first()).wait(); },
          &of_others, true},
     Call{"reduce_scatter",
-         [](Communicator& c, const Buffers& b) {
-           c.reduce_scatter(b.first(), b.own(b.second_memory)).wait();
-         },
+         [](Communicator& c, const Buffers& b) { c.reduce_scatter(b.first(), b.own(c)).wait(); },
          &of_others, true},
     Call{"all_to_all",
          [](Communicator& c, const Buffers& b) { c.all_to_all(b.first(), b.second()).wait(); },

@@ -11,9 +11,9 @@
 #include "device_hooks.hpp"
 #include "device_waits.hpp"
 #include "nccl_handle.hpp"
+#include "nccl_memory.hpp"
 #include "nccl_requests.hpp"
 #include "nccl_types.hpp"
-#include "registered_memory.hpp"
 #include "tessera/base/keep.hpp"
 #include "tessera/base/log.hpp"
 #include "tessera/comm/failure.hpp"
@@ -122,7 +122,6 @@ class NcclCommunicator final : public Communicator {
   }
   void send(Buffer in, int peer) override { add_transfer(true, in, peer); }
   void recv(Buffer out, int peer) override { add_transfer(false, out, peer); }
-
   Request group_end() override {
     require(group_.has_value(), ExitCode::communication,
             "group_end() without group_start() on axis {}", axis_);
@@ -139,13 +138,14 @@ class NcclCommunicator final : public Communicator {
   }
 
   /// NCCL registers buffers of graphs itself, and a capture cannot allocate.
-  std::shared_ptr<void> registered_memory(std::size_t bytes) override {
+  std::shared_ptr<void> registered_memory(std::size_t bytes,
+                                          const std::function<void()>& make_room) override {
     if (is_captured(compute_stream())) return nullptr;
     if (auto piece = registered_->reuse(bytes)) return piece;
     const CallInfo info{++sequence_, static_cast<std::int64_t>(bytes), -1, Call::register_memory};
     if (check_collectives()) rendezvous_.meet_all(info, {});
     LoggedCall logged(info, rank_, size_, axis_, host_->place().members);
-    return registered_->add(bytes, logged);
+    return registered_->add(bytes, make_room, logged);
   }
 
   /// On the host: members meet, and none of their streams is held.

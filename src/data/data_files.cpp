@@ -22,7 +22,8 @@ bool is_there(const fs::path& path) {
   if (fs::status(path, ignored).type() != fs::file_type::not_found) return true;
   require(!fs::is_symlink(path, ignored), ExitCode::data,
           "'{}' in the folder '{}' is a link to a file that is not there; repair or remove it",
-          path.filename().string(), path.parent_path().string());
+          path.filename().string(),
+          path.has_parent_path() ? path.parent_path().string() : std::string("."));
   return false;
 }
 

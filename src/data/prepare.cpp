@@ -11,6 +11,7 @@
 #include "folder_turn.hpp"
 #include "tessera/base/error.hpp"
 #include "tessera/base/log.hpp"
+#include "tessera/base/utf8.hpp"
 #include "tessera/data/keyed_permutation.hpp"
 #include "text_files.hpp"
 
@@ -157,9 +158,9 @@ std::filesystem::path prepare_if_needed(const std::vector<std::filesystem::path>
   const std::uint64_t key =
       content_hash(fmt::format("{} {} {} {} {}", info.source_hash, info.tokenizer_hash, info.seed,
                                info.bos_id.value_or(-1), info.eos_id.value_or(-1)));
-  const std::string name = unpacked_name(texts.front()).stem().string();
-  const auto cached =
-      cache_folder / fmt::format("{}-{:016x}.tokens", name.substr(0, kLongestName), key);
+  std::string name = unpacked_name(texts.front()).stem().string().substr(0, kLongestName);
+  name.resize(valid_utf8_prefix(name));  // not a part of a character
+  const auto cached = cache_folder / fmt::format("{}-{:016x}.tokens", name, key);
   if (is_there(cached, info)) return cached;
   const FolderTurn turn(cache_folder);
   if (turn.waited() && is_there(cached, info)) return cached;

@@ -122,9 +122,12 @@ void GradientBucket::start_reduction() {
   reduction_.under_way = true;
   const GroupOptions& options = group_.options();
   reduction_.in = for_exchange(group_, partials_.take());
-  const bool in_place =
+  const bool lands =
       !reduced_ && !options.offload && options.precision.reduce == options.precision.gradient();
-  reduction_.out = in_place ? flat_ : at::empty({group_.chunk_elements()}, reduction_.in.options());
+  if (options.register_buffers)  // NCCL wants both buffers to be registered
+    reduction_.out = reduction_.in[group_.fsdp().rank()];
+  else
+    reduction_.out = lands ? flat_ : at::empty({group_.chunk_elements()}, reduction_.in.options());
   request_ = group_.fsdp().reduce_scatter(buffer_of(reduction_.in), buffer_of(reduction_.out));
 }
 
@@ -217,7 +220,10 @@ void GradientBucket::end_step(StepEnd how) {
 void GradientBucket::add_memory(MemoryKinds& kinds) const {
   const at::Device device = group_.options().device;
   const auto apart = [&](const Tensor& tensor) {
-    return tensor.defined() && tensor.is_alias_of(flat_) ? 0 : bytes_on(device, tensor);
+    const bool counted =
+        tensor.defined() && (tensor.is_alias_of(flat_) ||
+                             (reduction_.in.defined() && tensor.is_alias_of(reduction_.in)));
+    return counted ? 0 : bytes_on(device, tensor);
   };
   kinds.gradients += bytes_on(device, flat_);
   partials_.for_each([&](const Tensor& flat) { kinds.gradients += bytes_on(device, flat); });

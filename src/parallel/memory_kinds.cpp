@@ -33,7 +33,9 @@ std::int64_t bytes_on(at::Device device, const at::Tensor& tensor) {
 MemoryPeak::MemoryPeak(at::Device device)
     : device_(device), before_(device.is_cpu() ? kernels::allocated_bytes(device) : 0) {}
 
-std::int64_t MemoryPeak::allocated() const { return kernels::allocated_bytes(device_) - before_; }
+std::int64_t MemoryPeak::allocated() const {
+  return kernels::allocated_bytes(device_) - before_ + registered_bytes();
+}
 
 void MemoryPeak::note(std::int64_t allocated, const MemoryKinds& known) {
   most_ = allocated;
@@ -58,8 +60,9 @@ void ShardGroup::add_memory(MemoryKinds& kinds) const {
   const at::Tensor& from = kept_.part.defined() ? kept_.part
                            : staged.defined()   ? staged
                                                 : flat_master_;
-  if (gather_.in.defined() && !gather_.in.is_alias_of(from))
-    kinds.communication += bytes(gather_.in);
+  if (!gather_.in.defined() || gather_.in.is_alias_of(from)) return;
+  const bool in_place = gather_.out.defined() && gather_.in.is_alias_of(gather_.out);
+  if (!in_place) kinds.communication += bytes(gather_.in);
 }
 
 std::int64_t gather_bytes(const ShardGroup& group) {

@@ -107,6 +107,11 @@ class KeyRules : public Rules {
         wrong({key, other},
               "NCCL registers buffers, and {} ({}) chooses MPI; leave one of them out", other,
               at(other));
+    if (job_.debug.deterministic)
+      wrong({key, "debug.deterministic"},
+            "sums in a fixed order (debug.deterministic, {}) are not NCCL's; leave one of the keys "
+            "out",
+            at("debug.deterministic"));
     if (device_plan(job_).graphs)
       wrong({key, "compile.enable"},
             "steps run as CUDA graphs (compile.enable, {}), whose buffers NCCL registers itself; "

@@ -76,7 +76,7 @@ class UnusedKeys : Rules {
          "parallelism.enable_async_tensor_parallel", "parallelism.tensor_parallel_degree is 1",
          {kTp});
     warn(p.data_parallel_shard_degree == 1 && p.context_parallel_degree == 1 &&
-             p.fsdp_register_buffers,
+             p.expert_parallel_degree == 1 && p.fsdp_register_buffers,
          "parallelism.fsdp_register_buffers", "parallelism.data_parallel_shard_degree is 1",
          {"parallelism.data_parallel_shard_degree"});
   }

@@ -2,6 +2,7 @@
 // The parts of a block: products, memory-bound kernels and collectives, added up in a CellTime.
 #pragma once
 
+#include <filesystem>
 #include <vector>
 
 #include "cell_time.hpp"
@@ -35,7 +36,9 @@ class CellParts {
   /// Of matrix products and attention, to what the machine can do at best.
   double product_rate() const { return 1 - machine.shortfall * (1 - stack.gemm); }
   bool full() const { return recompute == Recompute::full; }
-  bool stops_early() const { return stack.early_stop && stack.no_early_stop_on != machine.name; }
+  bool stops_early() const {
+    return stack.early_stop && stack.no_early_stop_on != std::filesystem::path(machine.name).stem();
+  }
   /// Is attention recomputed, or its elementwise operations?
   bool attention_again() const { return full() || recompute == Recompute::save_qkv; }
   bool half_products_again() const {

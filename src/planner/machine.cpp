@@ -90,6 +90,7 @@ class Reader {
       facts_.unknown(entry, names);
     }
     machine_.*found->value = facts_.number(entry) * found->unit;
+    if (machine_.shortfall > 1) facts_.refuse(entry, "must be a share, at most 1");
   }
 
   void rate(const TomlEntry& entry, std::array<double, kFormats>& rates) {

@@ -51,8 +51,9 @@ std::string out_of_memory_report(const FailedAllocation& memory, Trainer* traine
         ": an allocation failed, and the GPU, of {}, waits for ranks that wait for this one",
         human_bytes(memory.total));
   parallel::MemoryKinds kinds = trainer ? trainer->known_memory() : parallel::MemoryKinds();
-  kinds.activations = std::max<std::int64_t>(0, memory.allocated - kinds.total());
-  text += fmt::format("; tensors take {} ({})", human_bytes(memory.allocated), kinds.text());
+  const std::int64_t of_tensors = memory.allocated + parallel::registered_bytes();
+  kinds.activations = std::max<std::int64_t>(0, of_tensors - kinds.total());
+  text += fmt::format("; tensors take {} ({})", human_bytes(of_tensors), kinds.text());
   text += fmt::format("; {} are reserved in pieces that are too small (fragmentation)",
                       human_bytes(std::max<std::int64_t>(0, memory.reserved - memory.allocated)));
   if (memory.free >= 0)

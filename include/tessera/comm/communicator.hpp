@@ -118,8 +118,12 @@ class Communicator {
   /// without copies on the way; null where the back end has none, or what computes is captured for
   /// a graph. Collective: all members ask for the same sizes, and let go of them, in the same
   /// order. The memory is used again once its last owner is gone, so that what computes has to be
-  /// behind its last use then. Throws Error(environment) where the device has too little memory.
-  virtual std::shared_ptr<void> registered_memory(std::size_t /*bytes*/) { return nullptr; }
+  /// behind its last use then. `make_room` is called where the device has too little that is free.
+  /// Throws Error(environment) where that does not help.
+  virtual std::shared_ptr<void> registered_memory(std::size_t /*bytes*/,
+                                                  const std::function<void()>& /*make_room*/ = {}) {
+    return nullptr;
+  }
 
   /// The same ranks in host memory: itself, or the companion of a communicator that moves device
   /// memory.

@@ -26,6 +26,10 @@ struct MemoryKinds {
   std::string text() const;
 };
 
+/// Bytes of tensors of this process whose memory a communicator has registered: LibTorch's
+/// allocator does not know them.
+std::int64_t registered_bytes();
+
 /// The bytes of `tensor`'s storage if that is on `device`, else 0.
 std::int64_t bytes_on(at::Device device, const at::Tensor& tensor);
 

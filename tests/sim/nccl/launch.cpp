@@ -14,7 +14,6 @@
 #include "names.hpp"
 #include "on_device.hpp"
 #include "sim/sim.hpp"
-#include "windows.hpp"
 
 namespace tessera::sim::nccl {
 namespace {
@@ -79,12 +78,11 @@ std::string name_of(const Launch& launch) {
                      launch.communicator().title());
 }
 
-/// "ncclAllGather", or "ncclAllGather.window" where the members' larger buffers are in windows.
+/// "ncclAllGather", or "ncclAllGather.window" where both buffers are in windows.
 std::string counted_name(const Operation& o) {
-  const bool gathers = o.out_bytes() > o.in_bytes();
-  const std::int64_t place = gathers ? offset_in_window(*o.communicator, o.out, o.out_bytes())
-                                     : offset_in_window(*o.communicator, o.in, o.in_bytes());
-  return name_of(o.kind) + std::string(place < 0 ? "" : ".window");
+  const Call call = o.call();
+  const bool in_windows = call.in_window >= 0 && call.out_window >= 0;
+  return name_of(o.kind) + std::string(in_windows ? ".window" : "");
 }
 
 cudaError_t enqueue_launch(const std::shared_ptr<Launch>& launch) {

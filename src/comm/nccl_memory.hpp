@@ -4,6 +4,7 @@
 #pragma once
 
 #include <cstddef>
+#include <functional>
 #include <map>
 #include <memory>
 #include <mutex>
@@ -22,9 +23,11 @@ class RegisteredMemory : public std::enable_shared_from_this<RegisteredMemory> {
 
   /// A piece that is not in use; null: there is none of this size.
   std::shared_ptr<void> reuse(std::size_t bytes);
-  /// Collective: all members give the same size. Throws Error(environment) where the GPU has too
-  /// little memory, or NCCL is older than 2.27. `call` is the communicator's in the log.
-  std::shared_ptr<void> add(std::size_t bytes, LoggedCall& call);
+  /// Collective: all members give the same size. `make_room`: see Communicator. Throws
+  /// Error(environment) where the GPU has too little memory, or NCCL is older than 2.27. `call` is
+  /// the communicator's in the log.
+  std::shared_ptr<void> add(std::size_t bytes, const std::function<void()>& make_room,
+                            LoggedCall& call);
   /// Gives back the memory of all pieces that are not in use. After a failure, and where an
   /// exception is on its way, that is the end of the process's work.
   void end();

@@ -1,18 +1,32 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "registered_memory.hpp"
+#include "nccl_memory.hpp"
 
 #include <utility>
 
+#include "compute_stream.hpp"
 #include "tessera/base/error.hpp"
 
 namespace tessera::comm {
+
+namespace {
+
+/// Pages of 2 MiB, and what NCCL takes for the window.
+constexpr std::size_t kBesideAPiece = std::size_t{64} << 20;
+
+bool lacks(std::size_t bytes) {
+  std::size_t free = 0, total = 0;
+  check_cuda(cudaMemGetInfo(&free, &total), "cudaMemGetInfo");
+  return free < bytes + kBesideAPiece;
+}
+
+}  // namespace
 
 #if NCCL_VERSION_CODE >= NCCL_VERSION(2, 27, 0)
 
 RegisteredMemory::Piece RegisteredMemory::make(std::size_t bytes) {
   void* data = nullptr;
   nccl_->enqueue("ncclMemAlloc", [&](ncclComm_t) { return ncclMemAlloc(&data, bytes); });
-  ncclWindow_t window = nullptr;  // null after success, too, where NCCL_WIN_ENABLE is 0
+  ncclWindow_t window = nullptr;  // null after success, too, where NCCL registers nothing
   nccl_->enqueue("ncclCommWindowRegister", [&](ncclComm_t c) {
     return ncclCommWindowRegister(c, data, bytes, &window, NCCL_WIN_COLL_SYMMETRIC);
   });
@@ -44,9 +58,12 @@ void RegisteredMemory::end() {}
 
 #endif
 
-std::shared_ptr<void> RegisteredMemory::add(std::size_t bytes, LoggedCall& call) {
+std::shared_ptr<void> RegisteredMemory::add(std::size_t bytes,
+                                            const std::function<void()>& make_room,
+                                            LoggedCall& call) {
   call.waited_for();
   try {
+    if (make_room && lacks(bytes)) make_room();
     const Piece piece = make(bytes);
     call.done();
     return lend(bytes, piece);
