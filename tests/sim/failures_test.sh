@@ -19,10 +19,20 @@ limit() { echo "${TESSERA_FAILURE_LIMIT:-$(awk -v cores="$(nproc)" '{print 15 * 
 # start FOLDER RANKS [FLAG...]: prints the exit code; the log is FOLDER.log, and FOLDER.seconds is the time from the last step's end, or
 # the start, to the job's end.
 start() {
+  run "$@"
+  local code=$?
+  # Open MPI 4.1's mpirun sometimes crashes when all ranks have ended, and their code is lost.
+  if [ $code = 139 ] && grep -q 'PMIx_server_finalize' "$work/$1.log"; then
+    rm -rf "${work:?}/$1"
+    run "$@"
+    code=$?
+  fi
+  echo $code
+  echo $(($(date +%s) - $(stat -c %Y "$work/$1.begun" "$work/$1/metrics.jsonl" 2>/dev/null | sort -n | tail -n 1))) >"$work/$1.seconds"
+}
+run() {
   touch "$work/$1.begun"
   "$here/../mpirun.sh" 300 "$2" "$tessera" train "$work/job.toml" --job.dump_folder "$work/$1" "${@:3}" >"$work/$1.log" 2>&1
-  echo $?
-  echo $(($(date +%s) - $(stat -c %Y "$work/$1.begun" "$work/$1/metrics.jsonl" 2>/dev/null | sort -n | tail -n 1))) >"$work/$1.seconds"
 }
 says() { grep -qE -- "$2" "$work/$1.log" && echo yes || echo no; }
 in_time() { awk -v limit="$(limit)" '{print ($1 <= limit) ? "yes" : $1 " s"}' "$work/$1.seconds"; }
