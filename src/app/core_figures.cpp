@@ -63,7 +63,7 @@ struct ProductTensors {
       : a(at::ones({s.m, s.k}, at::TensorOptions(type))),
         b(at::ones({s.k, s.n}, at::TensorOptions(type))),
         out(at::zeros({s.m, s.n}, at::TensorOptions(type))) {}
-  void multiply() { kernels::mm_out(out, a, b); }
+  void multiply() { out = kernels::mm(a, b); }
   double bytes() const { return static_cast<double>(a.nbytes() + b.nbytes() + out.nbytes()); }
 };
 

@@ -35,7 +35,7 @@ void for_tiles(std::int64_t count, std::int64_t most, const Body& body) {
 /// part <- a b, or part + a b, of float32 a and b; `part` may be bfloat16.
 void tile_product(const Tensor& part, const Tensor& a, const Tensor& b, bool add) {
   if (part.scalar_type() == at::kBFloat16)
-    narrow_into(part, add ? widened(part).addmm_(a, b) : at::mm(a, b));
+    narrow_into(part, add ? widened(part).addmm_(a, b) : kernels::mm(a, b));
   else
     (add ? kernels::addmm_ : kernels::mm_out)(part, a, b);
 }
@@ -63,6 +63,9 @@ bool uses_onednn() {
   static const bool fast = has_fast_onednn() && at::hasMKLDNN();
   return fast;
 }
+
+/// LibTorch calls oneDNN with memory for the result on processors with AVX-512 only.
+bool onednn_takes_outputs() { return instruction_set() == InstructionSet::avx512; }
 
 bool is_in_onednn(const Tensor& x) {
   return uses_onednn() && x.scalar_type() == at::kFloat && x.is_cpu();
@@ -137,6 +140,7 @@ std::string host_engines() {
 
 Tensor mm(const Tensor& a, const Tensor& b) {
   if (!widens(a) && !is_in_onednn(a, b)) return at::mm(a, b);
+  if (!widens(a) && !onednn_takes_outputs()) return linear_in_onednn(a, b.t());
   Tensor out = at::empty({a.size(0), b.size(1)}, a.options());
   kernels::mm_out(out, a, b);
   return out;
@@ -149,7 +153,7 @@ void mm_out(Tensor out, const Tensor& a, const Tensor& b) {
     widened_product(out, a, b, false);
   else if (stays_wide(out, a))
     at::mm_out(out, a, b, at::kFloat);
-  else if (is_in_onednn(a, b))
+  else if (is_in_onednn(a, b) && onednn_takes_outputs())
     mm_in_onednn(out, a, b, 0);
   else
     at::mm_out(out, a, b);
@@ -162,7 +166,7 @@ void addmm_(Tensor sum, const Tensor& a, const Tensor& b) {
     widened_product(sum, a, b, true);
   else if (stays_wide(sum, a))
     at::addmm_out(sum, sum, a, b, at::kFloat);
-  else if (is_in_onednn(a, b))
+  else if (is_in_onednn(a, b) && onednn_takes_outputs())
     mm_in_onednn(sum, a, b, 1);
   else
     sum.addmm_(a, b);

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "tessera/kernels/torch_internal.hpp"
 
+#include <ATen/core/List.h>
+#include <ATen/core/dispatch/Dispatcher.h>
 #include <c10/core/CachingDeviceAllocator.h>
 #include <malloc.h>
 
@@ -66,6 +68,18 @@ std::int64_t allocated_bytes(at::Device device) {
 
 void mm_in_onednn(const at::Tensor& out, const at::Tensor& a, const at::Tensor& b, float beta) {
   at::native::mkldnn_matmul(a, b, out, beta, 1);
+}
+
+at::Tensor linear_in_onednn(const at::Tensor& x, const at::Tensor& weight) {
+  using Linear = at::Tensor(const at::Tensor&, const at::Tensor&, const std::optional<at::Tensor>&,
+                            std::string_view, c10::List<std::optional<at::Scalar>>,
+                            std::optional<std::string_view>);
+  static const auto linear = c10::Dispatcher::singleton()
+                                 .findSchemaOrThrow("mkldnn::_linear_pointwise", "")
+                                 .typed<Linear>();
+  const at::NoGradGuard no_grad;
+  return linear.call(x, weight, std::nullopt, "none", c10::List<std::optional<at::Scalar>>(),
+                     std::nullopt);
 }
 
 std::size_t storage_bytes(const at::Tensor& tensor) { return storage_of(tensor).nbytes(); }

@@ -19,6 +19,7 @@ OwnDevice watched_choice(std::optional<comm::Watchdog>& watchdog, comm::World& w
 BenchDevice::BenchDevice(comm::World& world, const plan::DevicePlan& plan)
     : world_(world), own_(watched_choice(watchdog_, world, comm_, plan)) {
   use_share_of_cores(world);
+  keep_freed_memory();
   kernels::choose_host_kernels(plan.kernels);
 }
 

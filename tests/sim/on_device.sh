@@ -1,8 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 # What tests of the program on simulated GPUs share: `. on_device.sh PRELOAD` after job.sh.
 preload=$(realpath "$1")
-# Processors have other bits: oneDNN's products, which the device does not take, are left out.
+# Processors have other bits. oneDNN's float32 products, which the device does not take, are left out.
 export TESSERA_CPU=avx2
+unset ONEDNN_MAX_CPU_ISA DNNL_MAX_CPU_ISA
+grep -q avx512f /proc/cpuinfo || export ONEDNN_MAX_CPU_ISA=AVX
 
 # on host|device RANKS FOLDER [FLAG...]: trains and prints the exit code; the log is FOLDER.log
 on() {

@@ -21,9 +21,9 @@ std::string_view name_of(InstructionSet set) noexcept;
 /// call.
 bool has_fast_bfloat16();
 
-/// Whether oneDNN multiplies float32 matrices faster than MKL does: on AMD processors with AVX-512,
-/// for which MKL has AVX2 code only. False where TESSERA_CPU or oneDNN's limit forbids AVX-512.
-/// Fixed at the first call.
+/// Whether oneDNN multiplies float32 matrices faster than MKL does: on AMD processors, for which
+/// MKL has AVX2 code only. False where TESSERA_CPU or oneDNN's limit forbids AVX2, and where
+/// TESSERA_CPU forbids what oneDNN would use. Fixed at the first call.
 bool has_fast_onednn();
 
 }  // namespace tessera::kernels

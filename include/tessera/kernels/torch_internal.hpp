@@ -32,5 +32,8 @@ std::size_t storage_bytes(const at::Tensor& tensor);
 /// out [m, n] <- a b + beta out of float32 in host memory, in oneDNN. LibTorch throws where it has
 /// no oneDNN, or the processor no AVX-512. Not differentiable.
 void mm_in_onednn(const at::Tensor& out, const at::Tensor& a, const at::Tensor& b, float beta);
+/// x times the transpose of `weight`, likewise, on processors without AVX-512 too: what LibTorch's
+/// compiled models call. Any strides.
+at::Tensor linear_in_onednn(const at::Tensor& x, const at::Tensor& weight);
 
 }  // namespace tessera::kernels

@@ -43,10 +43,19 @@ bool onednn_is_limited_to(std::initializer_list<const char*> names) {
          std::ranges::any_of(names, [&](const char* name) { return strcasecmp(limit, name) == 0; });
 }
 
+bool onednn_has_at_most_avx2() {
+  return onednn_is_limited_to({"SSE41", "AVX", "AVX2", "AVX2_VNNI", "AVX2_VNNI_2"});
+}
+
 /// Whether Tessera and oneDNN may both use AVX-512 here.
 bool has_avx512() {
-  return instruction_set() == InstructionSet::avx512 &&
-         !onednn_is_limited_to({"SSE41", "AVX", "AVX2", "AVX2_VNNI", "AVX2_VNNI_2"});
+  return instruction_set() == InstructionSet::avx512 && !onednn_has_at_most_avx2();
+}
+
+/// Whether both may use AVX2, and oneDNN nothing that TESSERA_CPU forbids.
+bool has_avx2() {
+  return instruction_set() == InstructionSet::avx2 && !onednn_is_limited_to({"SSE41", "AVX"}) &&
+         (of_processor() == InstructionSet::avx2 || onednn_has_at_most_avx2());
 }
 
 bool fast_bfloat16() {
@@ -69,7 +78,7 @@ bool has_fast_bfloat16() {
 }
 
 bool has_fast_onednn() {
-  static const bool fast = has_avx512() && __builtin_cpu_is("amd");
+  static const bool fast = __builtin_cpu_is("amd") && (has_avx512() || has_avx2());
   return fast;
 }
 
