@@ -168,8 +168,8 @@ class NamedFiles {
     const auto origins = plan::WeightOrigins::of(reading_.resolved);
     std::error_code ignored;
     if (!origins.from || fs::exists(origins.from->path, ignored)) return;
-    obey({"checkpoint.initial_load_path", "checkpoint.enable", "checkpoint.folder",
-          "job.dump_folder", "checkpoint.load_step"},
+    obey({"checkpoint.initial_load_path", "checkpoint.initial_load_in_hf", "checkpoint.enable",
+          "checkpoint.folder", "job.dump_folder", "checkpoint.load_step"},
          [&] {
            const bool has_own = !checkpoint::list_steps(origins.checkpoints).empty();
            require(origins.choose(reading_.use, has_own) != plan::WeightOrigin::initial_state,

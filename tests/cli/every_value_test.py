@@ -13,7 +13,7 @@ import pathlib
 import subprocess
 import tempfile
 
-DONE, REFUSED = 0, (2, 3, 4)  # 2: usage; 3: what this machine or build lacks; 4: data
+DONE, REFUSED = 0, (2, 3, 4, 5)  # 2: usage; 3: what this machine or build lacks; 4: data; 5: weights
 CONFIG = {"model_type": "llama", "hidden_size": 64, "num_hidden_layers": 2, "num_attention_heads": 4,
           "num_key_value_heads": 2, "head_dim": 16, "intermediate_size": 192, "vocab_size": 256, "rms_norm_eps": 1e-5,
           "tie_word_embeddings": False, "rope_theta": 500000.0}
