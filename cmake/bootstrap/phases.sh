@@ -61,7 +61,7 @@ child='' tick=10 # seconds between two lines where there is no terminal
 
 # Started in a process group of its own, such that Ctrl-C reaches bootstrap alone, which then ends the whole group.
 interrupted() {
-  trap - INT TERM
+  trap '' INT TERM  # a second signal must not end this before the child is told
   [ -z "$child" ] || kill -TERM -- "-$child" 2>/dev/null || true
   printf '\n' >&2
   die 130 "interrupted${phase_name:+ in: $phase_name}; run the same command to resume there"
