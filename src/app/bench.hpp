@@ -45,14 +45,14 @@ std::vector<BenchRow> bench_gemm(const train::BenchDevice& on,
                                  const std::vector<std::string>& types,
                                  const std::vector<GemmShape>& shapes);
 
-/// Fused kernels on float32 [rows, columns]. The rate is the bytes that a kernel must
-/// read and write; the limit is that of a copy of such a tensor.
+/// Fused kernels on float32 [rows, columns]. The rate is the bytes that a kernel must read and
+/// write; the limit is that of a copy of such a tensor.
 std::vector<BenchRow> bench_kernels(const train::BenchDevice& on, std::int64_t rows,
                                     std::int64_t columns);
 
 /// Collective calls and a ring of transfers between all ranks, over NCCL between GPUs and over MPI
-/// on the host. `registered`: the collectives with buffers that NCCL knows, too. The rate is
-/// the bus bandwidth of nccl-tests. The limit is a copy of as many bytes in memory, where all ranks
+/// on the host. `registered`: the collectives with buffers that NCCL knows, too. The rate is the
+/// bus bandwidth of nccl-tests. The limit is a copy of as many bytes in memory, where all ranks
 /// are on the cores of one node; between GPUs it is unknown.
 std::vector<BenchRow> bench_comm(const train::BenchDevice& on,
                                  const std::vector<std::int64_t>& sizes, bool registered);

@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <ATen/ops/from_blob.h>
 #include <fmt/format.h>
 
 #include <algorithm>
 #include <array>
 #include <cstring>
-#include <memory>
 
 #include "bench.hpp"
 #include "tessera/kernels/tensor.hpp"
 #include "tessera/metrics/meter.hpp"
+#include "tessera/parallel/registered_buffer.hpp"
+#include "tessera/parallel/tensor_buffer.hpp"
 #include "tessera/train/bench_device.hpp"
 
 namespace tessera::app {
@@ -17,20 +17,10 @@ namespace {
 
 using comm::Communicator;
 
-/// Two buffers of `count` float32 on the ranks' devices; of each, a rank has an equal part.
+/// Two of equal size in float32. Gathers and reductions are in place in this rank's part of the
+/// first, as in training.
 struct Buffers {
-  std::shared_ptr<void> first_memory, second_memory;
-  std::int64_t count, part;
-  comm::Memory where;
-  comm::Buffer whole(const std::shared_ptr<void>& memory) const {
-    return {memory.get(), count, DType::f32, where};
-  }
-  /// This rank's part, in which gathers and reductions are in place, as in training.
-  comm::Buffer own(const Communicator& c) const {
-    return {static_cast<float*>(first_memory.get()) + c.rank() * part, part, DType::f32, where};
-  }
-  comm::Buffer first() const { return whole(first_memory); }
-  comm::Buffer second() const { return whole(second_memory); }
+  comm::Buffer first, second, own;
 };
 
 struct Call {
@@ -43,71 +33,56 @@ struct Call {
 double of_others(double ranks) { return (ranks - 1) / ranks; }
 
 constexpr std::array kCalls{
-    Call{"all_reduce", [](Communicator& c, const Buffers& b) { c.all_reduce(b.first()).wait(); },
+    Call{"all_reduce", [](Communicator& c, const Buffers& b) { c.all_reduce(b.first).wait(); },
          [](double ranks) { return 2 * of_others(ranks); }, true},
     Call{"all_gather",
-         [](Communicator& c, const Buffers& b) { c.all_gather(b.own(c), b.first()).wait(); },
-         &of_others, true},
+         [](Communicator& c, const Buffers& b) { c.all_gather(b.own, b.first).wait(); }, &of_others,
+         true},
     Call{"reduce_scatter",
-         [](Communicator& c, const Buffers& b) { c.reduce_scatter(b.first(), b.own(c)).wait(); },
+         [](Communicator& c, const Buffers& b) { c.reduce_scatter(b.first, b.own).wait(); },
          &of_others, true},
     Call{"all_to_all",
-         [](Communicator& c, const Buffers& b) { c.all_to_all(b.first(), b.second()).wait(); },
+         [](Communicator& c, const Buffers& b) { c.all_to_all(b.first, b.second).wait(); },
          &of_others, false},
     Call{"ring",
          [](Communicator& c, const Buffers& b) {
            c.group_start();
-           c.send(b.first(), (c.rank() + 1) % c.size());
-           c.recv(b.second(), (c.rank() + c.size() - 1) % c.size());
+           c.send(b.first, (c.rank() + 1) % c.size());
+           c.recv(b.second, (c.rank() + c.size() - 1) % c.size());
            c.group_end().wait();
          },
          [](double) { return 1.0; }, false}};
 
-/// Zeros.
-std::shared_ptr<void> memory_on(at::Device device, std::int64_t count) {
-  const at::Tensor tensor = at::zeros({count}, at::TensorOptions(at::kFloat).device(device));
-  return {tensor.data_ptr(), [tensor](void*) {}};
-}
-
-/// What those of NCCL hold does not matter; it is cleared once, so that sums stay finite.
-std::shared_ptr<void> registered_in(Communicator& all, at::Device device, std::int64_t count) {
-  const auto bytes = static_cast<std::size_t>(count) * sizeof(float);
-  std::shared_ptr<void> memory = all.registered_memory(bytes);
-  at::for_blob(memory.get(), {count})
-      .options(at::TensorOptions(at::kFloat).device(device))
-      .target_device(device)
-      .make_tensor()
-      .zero_();
-  return memory;
+/// [count] zeros, so that sums stay finite; registered with `all` where that is wanted.
+at::Tensor zeros_on(const train::BenchDevice& on, Communicator& all, std::int64_t count,
+                    bool registered) {
+  const auto options = at::TensorOptions(at::kFloat).device(on.device());
+  if (!registered) return at::zeros({count}, options);
+  const auto bytes = count * static_cast<std::int64_t>(sizeof(float));
+  return parallel::registered_buffer(all, bytes, on.device()).view(at::kFloat).zero_();
 }
 
 /// Bytes/s that one rank copies while all others do.
 double copy_rate(comm::World& world, const Buffers& buffers) {
-  const std::size_t bytes = buffers.first().bytes();
-  const auto copy = [&] {
-    std::memcpy(buffers.second_memory.get(), buffers.first_memory.get(), bytes);
-  };
+  const std::size_t bytes = buffers.first.bytes();
+  const auto copy = [&] { std::memcpy(buffers.second.data, buffers.first.data, bytes); };
   return static_cast<double>(bytes) / median_seconds(world.control(), copy);
 }
 
 BenchRow measured_call(const train::BenchDevice& on, Communicator& all, const Call& call,
                        std::int64_t bytes, bool registered) {
-  Buffers buffers;
-  buffers.part = std::max<std::int64_t>(1, bytes / 4 / all.size());
-  buffers.count = buffers.part * all.size();
-  buffers.where = on.is_gpu() ? comm::Memory::device : comm::Memory::host;
-  const auto memory = [&] {
-    return registered ? registered_in(all, on.device(), buffers.count)
-                      : memory_on(on.device(), buffers.count);
-  };
-  buffers.first_memory = memory();
-  buffers.second_memory = memory();
+  using parallel::buffer_of;
+  const std::int64_t part = std::max<std::int64_t>(1, bytes / 4 / all.size());
+  const std::int64_t count = part * all.size();
+  const at::Tensor first = zeros_on(on, all, count, registered),
+                   second = zeros_on(on, all, count, registered);
+  const Buffers buffers{buffer_of(first), buffer_of(second),
+                        buffer_of(first.narrow(0, all.rank() * part, part))};
   const bool one_host = !on.is_gpu() && on.world().local_size() == all.size();
   const double limit = one_host ? copy_rate(on.world(), buffers) : 0;
   const double seconds = median_seconds(on, [&] { call.run(all, buffers); });
-  return {fmt::format("{} {} B{}", call.name, 4 * buffers.count, registered ? " registered" : ""),
-          seconds, 4 * static_cast<double>(buffers.count) * call.factor(all.size()) / seconds,
-          limit};
+  return {fmt::format("{} {} B{}", call.name, 4 * count, registered ? " registered" : ""), seconds,
+          4 * static_cast<double>(count) * call.factor(all.size()) / seconds, limit};
 }
 
 }  // namespace

@@ -73,8 +73,9 @@ struct Wanted {
   std::string device = "auto";
   bool shares_device = false, registered = false;
   std::vector<std::string> types{"float32", "bfloat16"};
+  std::vector<std::string> shape_texts;
   /// empty or 0: by the device
-  std::vector<std::string> shapes;
+  std::vector<GemmShape> shapes;
   std::vector<std::int64_t> bytes;
   std::int64_t rows = 0, columns = 0;
   std::string folder = ".";
@@ -84,11 +85,14 @@ struct Wanted {
 /// Where the command line says nothing: a matrix or a message of a small model on the host, and of
 /// one with 4,096 features a token on a GPU.
 void set_defaults(Wanted& wanted, bool on_gpu) {
-  using Shapes = std::vector<std::string>;
+  using Shapes = std::vector<GemmShape>;
   if (wanted.shapes.empty())
     wanted.shapes =
-        on_gpu ? Shapes{"4096x4096x4096", "8192x4096x4096", "8192x4096x14336", "8192x14336x4096"}
-               : Shapes{"512x512x512", "2048x512x512", "2048x512x2048", "2048x2048x512"};
+        on_gpu ? Shapes{{4096, 4096, 4096},
+                        {8192, 4096, 4096},
+                        {8192, 4096, 14336},
+                        {8192, 14336, 4096}}
+               : Shapes{{512, 512, 512}, {2048, 512, 512}, {2048, 512, 2048}, {2048, 2048, 512}};
   if (wanted.bytes.empty()) {
     wanted.bytes = {1024, 16384, 262144, 4194304, 16777216};
     if (on_gpu) wanted.bytes.insert(wanted.bytes.end(), {67108864, 268435456});
@@ -99,11 +103,8 @@ void set_defaults(Wanted& wanted, bool on_gpu) {
 
 std::vector<BenchRow> measure(const tessera::train::BenchDevice& on, const Wanted& wanted) {
   switch (wanted.what) {
-    case What::products: {
-      std::vector<GemmShape> shapes;
-      for (const std::string& text : wanted.shapes) shapes.push_back(shape_of(text));
-      return tessera::app::bench_gemm(on, wanted.types, shapes);
-    }
+    case What::products:
+      return tessera::app::bench_gemm(on, wanted.types, wanted.shapes);
     case What::kernels:
       return tessera::app::bench_kernels(on, wanted.rows, wanted.columns);
     default:
@@ -133,8 +134,8 @@ std::vector<BenchRow> measure(tessera::comm::World& world, Wanted wanted) {
   return measure(on, wanted);
 }
 
-int measure(const Wanted& wanted) {
-  for (const std::string& text : wanted.shapes) shape_of(text);
+int measure(Wanted wanted) {
+  for (const std::string& text : wanted.shape_texts) wanted.shapes.push_back(shape_of(text));
   tessera::require(wanted.device == "auto" || wanted.device == "cuda" || wanted.device == "cpu",
                    ExitCode::usage, "--job.device {} is none of auto, cuda and cpu", wanted.device);
   for (const std::string& type : wanted.types)
@@ -165,7 +166,8 @@ int run(const Args& args) {
   auto gemm = app.add_subcommand(
       "gemm",
       "matrix products; the limit is the GPU's peak, or the estimate for this rank's cores");
-  gemm.add_option("--shape", wanted.shapes, "products [M, K] x [K, N], as MxKxN").delimiter(',');
+  gemm.add_option("--shape", wanted.shape_texts, "products [M, K] x [K, N], as MxKxN")
+      .delimiter(',');
   gemm.add_option("--dtype", wanted.types, "float32, bfloat16").delimiter(',');
   auto kernels = app.add_subcommand(
       "kernels", "norms, gates and the optimizer; the limit is a copy in memory");

@@ -3,9 +3,9 @@
 
 #include <algorithm>
 
-#include "registered_buffer.hpp"
 #include "tessera/comm/device.hpp"
 #include "tessera/kernels/joined.hpp"
+#include "tessera/parallel/registered_buffer.hpp"
 #include "tessera/parallel/tensor_buffer.hpp"
 #include "tessera/plan/stage_units.hpp"
 
@@ -122,12 +122,13 @@ void GradientBucket::start_reduction() {
   reduction_.under_way = true;
   const GroupOptions& options = group_.options();
   reduction_.in = for_exchange(group_, partials_.take());
-  const bool lands =
-      !reduced_ && !options.offload && options.precision.reduce == options.precision.gradient();
   if (options.register_buffers)  // NCCL wants both buffers to be registered
     reduction_.out = reduction_.in[group_.fsdp().rank()];
+  else if (!reduced_ && !options.offload &&
+           options.precision.reduce == options.precision.gradient())
+    reduction_.out = flat_;
   else
-    reduction_.out = lands ? flat_ : at::empty({group_.chunk_elements()}, reduction_.in.options());
+    reduction_.out = at::empty({group_.chunk_elements()}, reduction_.in.options());
   request_ = group_.fsdp().reduce_scatter(buffer_of(reduction_.in), buffer_of(reduction_.out));
 }
 

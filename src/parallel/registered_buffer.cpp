@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "registered_buffer.hpp"
+#include "tessera/parallel/registered_buffer.hpp"
 
 #include <ATen/ops/from_blob.h>
 #include <c10/core/CachingDeviceAllocator.h>

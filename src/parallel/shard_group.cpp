@@ -3,10 +3,10 @@
 
 #include <algorithm>
 
-#include "registered_buffer.hpp"
 #include "tessera/base/error.hpp"
 #include "tessera/kernels/joined.hpp"
 #include "tessera/kernels/torch_internal.hpp"
+#include "tessera/parallel/registered_buffer.hpp"
 #include "tessera/parallel/tensor_buffer.hpp"
 #include "tessera/plan/stage_units.hpp"
 

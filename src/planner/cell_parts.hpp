@@ -37,7 +37,8 @@ class CellParts {
   double product_rate() const { return 1 - machine.shortfall * (1 - stack.gemm); }
   bool full() const { return recompute == Recompute::full; }
   bool stops_early() const {
-    return stack.early_stop && stack.no_early_stop_on != std::filesystem::path(machine.name).stem();
+    if (!stack.early_stop || stack.no_early_stop_on.empty()) return stack.early_stop;
+    return stack.no_early_stop_on != std::filesystem::path(machine.name).stem();
   }
   /// Is attention recomputed, or its elementwise operations?
   bool attention_again() const { return full() || recompute == Recompute::save_qkv; }

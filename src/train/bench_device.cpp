@@ -2,6 +2,7 @@
 #include "tessera/train/bench_device.hpp"
 
 #include "hang_watch.hpp"
+#include "speed.hpp"
 #include "tessera/kernels/host_kernels.hpp"
 #include "tessera/train/setup.hpp"
 
@@ -24,8 +25,7 @@ BenchDevice::BenchDevice(comm::World& world, const plan::DevicePlan& plan)
 }
 
 metrics::Peak BenchDevice::peak(DType dtype) const {
-  if (!is_gpu()) return metrics::host_peak(dtype, world_.local_size());
-  return metrics::device_peak(name(), dtype).value_or(metrics::Peak{});
+  return peak_of(device(), dtype, world_.local_size());
 }
 
 std::unique_ptr<comm::Communicator> BenchDevice::communicator(const std::string& axis) const {

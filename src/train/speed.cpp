@@ -16,8 +16,12 @@ metrics::FlopsPerToken flops_of(const model::ModelSpec& model, std::int64_t seq)
 metrics::Peak peak_of(const plan::MetricsPlan& plan, const parallel::StageOptions& options,
                       int ranks_on_node) {
   if (plan.peak_flops) return {*plan.peak_flops, "metrics.peak_flops"};
-  const DType dtype = parallel::dtype_of(options.sharding.precision.compute);
-  const std::string name = device_name(options.sharding.device);
+  return peak_of(options.sharding.device, parallel::dtype_of(options.sharding.precision.compute),
+                 ranks_on_node);
+}
+
+metrics::Peak peak_of(at::Device device, DType dtype, int ranks_on_node) {
+  const std::string name = device_name(device);
   if (name.empty()) return metrics::host_peak(dtype, ranks_on_node);
   return metrics::device_peak(name, dtype).value_or(metrics::Peak{0, "unknown device " + name});
 }

@@ -16,5 +16,7 @@ metrics::FlopsPerToken flops_of(const model::ModelSpec& model, std::int64_t seq)
 /// computes; metrics.peak_flops comes first.
 metrics::Peak peak_of(const plan::MetricsPlan& plan, const parallel::StageOptions& options,
                       int ranks_on_node);
+/// The same of a device and a type alone.
+metrics::Peak peak_of(at::Device device, DType dtype, int ranks_on_node);
 
 }  // namespace tessera::train

@@ -56,5 +56,17 @@ TEST(TorchInternal, WorksOnMemoryThatWasHandedIn) {
   EXPECT_EQ(values[0], 1.0F);
 }
 
+/// As LibTorch's product, with operands that are transposed or not.
+TEST(TorchInternal, LinearInOneDnn) {
+  if (!at::hasMKLDNN()) GTEST_SKIP() << "LibTorch has no oneDNN";
+  at::manual_seed(17);
+  const at::Tensor x = random({64, 48}, at::kFloat).cpu(),
+                   weight = random({32, 48}, at::kFloat).cpu();
+  const at::Tensor expected = at::linear(x, weight);
+  for (const at::Tensor& rows : {x, x.t().contiguous().t()})
+    for (const at::Tensor& matrix : {weight, weight.t().contiguous().t()})
+      expect_close(linear_in_onednn(rows, matrix), expected, tolerance(at::kFloat));
+}
+
 }  // namespace
 }  // namespace tessera::kernels::test
