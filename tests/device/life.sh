@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
 # What happens to a run on a GPU: saved, resumed, sent back, killed, too large. Each case is right or says what is wrong.
-#   life.sh TESSERA train RANKS [FLAG...] | resume | async | rewind | killed | memory | deterministic
+#   life.sh TESSERA train RANKS [FLAG...] | mixture RANKS [FLAG...] | resume | async | rewind | killed | memory | deterministic
 # Inside first_hour.sh, whose function `ranks` starts the ranks.
 set -uo pipefail
 case=$2
@@ -17,7 +17,7 @@ total_steps = 8
 [job]
 share_device = true
 J
-[ "$device" = cuda ] || sed -i 's/^global_batch_size = .*/global_batch_size = 2/; s/^local_batch_size = .*/local_batch_size = 1/' "$work/job.toml"
+[ "$device" = cuda ] || sed -i 's/^global_batch_size = .*/global_batch_size = 4/' "$work/job.toml"
 
 # start RANKS FOLDER [FLAG...]: prints the exit code; the log is FOLDER.log
 start() { ranks "$1" gpu "$tessera" train "$work/job.toml" --job.dump_folder "$work/$2" "${@:3}" >>"$work/$2.log" 2>&1; echo $?; }
@@ -28,14 +28,17 @@ apart() {
   paste <(losses "$1" | tr ' ' '\n') <(losses "$2" | tr ' ' '\n') |
     awk 'NF == 2 {d = ($1 - $2) / $1; d = d < 0 ? -d : d; if (d > most) most = d; n++} NF == 1 {bad = 1} END {print bad ? 1 : most + 0, n + 0}'
 }
+mixture() { sed -i 's/"llama"/"qwen3_moe", "moe_intermediate_size": 64, "num_experts": 8, "num_experts_per_tok": 2, "norm_topk_prob": true/' "$work/config.json"; }
 near() { check "$1" "$(apart "$2" "$3" | awk -v steps="$4" '{print ($1 <= 1e-5 && $2 == steps) ? "yes" : $0}')" yes; }
 
 case $case in
-  train)
+  train | mixture)
+    [ $case = train ] || mixture
     check "3 steps on $3 ranks" "$(start "$3" run --training.steps 3 "${@:4}")" 0
     check "on a GPU" "$(grep -c 'on cuda:' "$work/run.log")" 1
-    check "it says for whom the GPUs wait" "$(grep -oE 'waiting in (pp|dp_shard|tp)( +[0-9.]+){3}' "$work/run.log" | awk '$6 > 0' | wc -l)" 1
-    [[ " ${*:4} " != *" --compile.enable "* ]] || check "waits of graphs among them" "$(graphs_waited run)" yes
+    axes=$(grep -oE '(pipeline_parallel|data_parallel_shard|context_parallel|tensor_parallel)_degree' <<<"${*:4}" | wc -l)
+    check "it says for whom the GPUs wait" "$(grep -oE 'waiting in (pp|dp_shard|cp|tp)( +[0-9.]+){3}' "$work/run.log" | awk '$6 > 0' | wc -l)" "$axes"
+    [[ " ${*:4} " != *" --compile.enable "* ]] || check "waits of graphs among them" "$(graphs_waited run $([ $case = train ] && echo tp || echo ep))" yes
     check "one rank by itself" "$(start 1 one --training.steps 3)" 0
     near "the same losses" run one 3
     ;;
@@ -71,7 +74,7 @@ case $case in
     ;;
   deterministic)
     for model in llama mixture; do
-      [ $model = llama ] || sed -i 's/"llama"/"qwen3_moe", "moe_intermediate_size": 64, "num_experts": 8, "num_experts_per_tok": 2, "norm_topk_prob": true/' "$work/config.json"
+      [ $model = llama ] || mixture
       for time in first second; do
         check "$model, the $time time" "$(start 1 $model.$time --training.steps 3 --training.mixed_precision_param bfloat16 --debug.deterministic)" 0
       done

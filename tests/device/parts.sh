@@ -43,7 +43,7 @@ part_b() {
   measure nccl.mesh.1 60 ranks 1 comm "$(program mesh_mpi_test)"
   if [ $device = cuda ] && ! python3 "$here/record.py" nccl "$results" 2.30; then
     local name
-    for name in collectives mesh fsdp tp pp tp.graphs registered graphs; do impossible nccl.$name.2 "two ranks on one GPU need NCCL 2.30"; done
+    for name in collectives.2 mesh.2 fsdp.2 tp.2 pp.2 cp.2 ep.2 ep.graphs.2 cube.8 tp.graphs.2 registered.2 graphs.2; do impossible nccl.$name "several ranks on one GPU need NCCL 2.30"; done
     return
   fi
   measure nccl.collectives.2 120 ranks 2 comm "$(program comm_mpi_test)" $(quick 'Backends/Collectives.AllReduce*:Device.SplitsBehindAnOperation')
@@ -51,6 +51,12 @@ part_b() {
   measure nccl.fsdp.2 60 life train 2 --parallelism.data_parallel_shard_degree 2
   measure nccl.tp.2 60 life train 2 --parallelism.tensor_parallel_degree 2
   measure nccl.pp.2 60 life train 2 --parallelism.pipeline_parallel_degree 2
+  measure nccl.cp.2 60 life train 2 --parallelism.context_parallel_degree 2
+  measure nccl.ep.2 60 life mixture 2 --parallelism.data_parallel_shard_degree 2 --parallelism.expert_parallel_degree 2
+  measure nccl.ep.graphs.2 60 life mixture 2 --parallelism.data_parallel_shard_degree 2 --parallelism.expert_parallel_degree 2 \
+    --parallelism.expert_parallel_capacity_factor 2 --parallelism.expert_parallel_comm_backend deepep --compile.enable
+  measure nccl.cube.8 100 life train 8 --parallelism.pipeline_parallel_degree 2 --parallelism.data_parallel_shard_degree 2 \
+    --parallelism.tensor_parallel_degree 2
   measure nccl.tp.graphs.2 60 life train 2 --parallelism.tensor_parallel_degree 2 --compile.enable
   measure nccl.registered.2 60 life train 2 --parallelism.data_parallel_shard_degree 2 --parallelism.fsdp_register_buffers
   measure nccl.graphs.2 120 ranks 2 gpu "$(program step_graph_test)" $(quick '*Sharded*')
@@ -94,7 +100,14 @@ part_e() {
   fi
 }
 
-part_f() { measure bandwidth.kernels 240 alone gpu "$(program kernel_bandwidth)" "$([ $device = cuda ] && echo 512 || echo 0.01)"; }
+part_f() {
+  measure bandwidth.kernels 240 alone gpu "$(program kernel_bandwidth)" "$([ $device = cuda ] && echo 512 || echo 0.01)"
+  local gemm=() kernels=() bytes=()
+  [ $device = cuda ] || gemm=(--shape 64x32x16) kernels=(--rows 64 --columns 128) bytes=(--bytes 1024)
+  measure bench.gemm 60 bench 1 gemm "${gemm[@]}"
+  measure bench.kernels 60 bench 1 kernels "${kernels[@]}"
+  measure bench.comm.2 60 bench 2 comm --registered --job.share_device "${bytes[@]}"
+}
 
 # Kernels are short, so that the host's launches are a part of the time.
 part_g() {
@@ -114,5 +127,6 @@ part_g() {
 tessera=$(program tessera)
 life() { "$here/life.sh" "$tessera" "$@"; }
 speed() { "$here/speed.sh" "$tessera" "$@"; }
-export -f life speed sanitized
+bench() { ranks "$1" gpu "$tessera" bench "${@:2}" --json | python3 "$here/bench_values.py"; }  # RANKS VERB [FLAG...]
+export -f life speed bench sanitized
 export here root device out tessera

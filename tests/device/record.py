@@ -102,7 +102,7 @@ def said(text):
 def command_of(words):
     """As a person would type it: without folders, and without the functions of measure.sh."""
     text = " ".join(word.rpartition("/")[2] if word.startswith("/") else word for word in words)
-    for pattern, plain in ((r"^alone \w+ ", ""), (r"^ranks (\d+) \w+ ", r"mpirun -n \1 "), (r"^(life|speed) ", r"\1.sh tessera ")):
+    for pattern, plain in ((r"^alone \w+ ", ""), (r"^ranks (\d+) \w+ ", r"mpirun -n \1 "), (r"^bench (\d+) ", r"mpirun -n \1 tessera bench "), (r"^(life|speed) ", r"\1.sh tessera ")):
         text = re.sub(pattern, plain, text)
     return text
 
