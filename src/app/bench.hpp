@@ -33,8 +33,8 @@ std::vector<double> medians_of_turns(comm::Communicator& all, const Works& works
 /// and as many as `budget` seconds have.
 double median_seconds(comm::Communicator& all, const std::function<void()>& work,
                       double budget = 0.2);
-/// The same of what `work` gives a device to do. A GPU gets twenty calls before the host waits for
-/// their end, so that it does not wait for the host, as in training.
+/// The same of what `work` gives a device to do. A GPU gets up to twenty calls, of 20 ms in all,
+/// before the host waits for their end, so that it does not wait for the host, as in training.
 double median_seconds(const train::BenchDevice& on, const std::function<void()>& work);
 
 struct GemmShape {

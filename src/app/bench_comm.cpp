@@ -17,6 +17,8 @@ namespace {
 
 using comm::Communicator;
 
+constexpr double kSecondsTogether = 0.02;
+
 /// Two of equal size in float32. Gathers and reductions are in place in this rank's part of the
 /// first, as in training.
 struct Buffers {
@@ -118,12 +120,19 @@ double median_seconds(Communicator& all, const std::function<void()>& work, doub
 
 double median_seconds(const train::BenchDevice& on, const std::function<void()>& work) {
   if (!on.is_gpu()) return median_seconds(on.world().control(), work);
-  constexpr int kCallsTogether = 20;
+  Communicator& all = on.world().control();
+  int calls = 1;
   const auto together = [&] {
-    for (int i = 0; i < kCallsTogether; ++i) work();
+    for (int i = 0; i < calls; ++i) work();
     train::synchronize(on.device());
   };
-  return median_seconds(on.world().control(), together) / kCallsTogether;
+  together();
+  const double begin = metrics::monotonic_seconds();
+  together();
+  const double once =
+      comm::all_reduce_scalar(all, metrics::monotonic_seconds() - begin, comm::Op::max);
+  calls = static_cast<int>(std::clamp(kSecondsTogether / once, 1.0, 20.0));
+  return median_seconds(all, together) / calls;
 }
 
 std::vector<BenchRow> bench_comm(const train::BenchDevice& on,

@@ -44,7 +44,7 @@ if [ $device = cuda ] && [ -e "$root/.device/env.sh" ]; then . "$root/.device/en
 [ ${#programs[@]} -gt 0 ] || programs=("$root/build-cuda/bin" "$root/build-cuda/tests")
 mkdir -p "$out" && out=$(realpath "$out") || exit 2
 
-export TESSERA_TEST_DEVICE=$device
+export TESSERA_TEST_DEVICE=$device TESSERA_TEST_DATA=$root/tests/golden
 . "$here/measure.sh"
 . "$here/parts.sh"
 facts

@@ -102,11 +102,11 @@ part_e() {
 
 part_f() {
   measure bandwidth.kernels 240 alone gpu "$(program kernel_bandwidth)" "$([ $device = cuda ] && echo 512 || echo 0.01)"
-  local gemm=() kernels=() bytes=()
-  [ $device = cuda ] || gemm=(--shape 64x32x16) kernels=(--rows 64 --columns 128) bytes=(--bytes 1024)
+  local gemm=() kernels=() bytes=65536,16777216  # ranks that share a GPU take turns: large calls are slow
+  [ $device = cuda ] || gemm=(--shape 64x32x16) kernels=(--rows 64 --columns 128) bytes=1024
   measure bench.gemm 60 bench 1 gemm "${gemm[@]}"
   measure bench.kernels 60 bench 1 kernels "${kernels[@]}"
-  measure bench.comm.2 60 bench 2 comm --registered --job.share_device "${bytes[@]}"
+  measure bench.comm.2 60 bench 2 comm --registered --job.share_device --bytes $bytes
 }
 
 # Kernels are short, so that the host's launches are a part of the time.

@@ -6,6 +6,7 @@
 #include <gtest/gtest.h>
 
 #include <array>
+#include <cstdlib>
 
 #include "support/relative_distance.hpp"
 #include "tessera/hf/safetensors.hpp"
@@ -23,7 +24,11 @@ using kernels::ScaleBlock;
 using plan::LinearRecipe;
 using test::relative_distance;
 
-std::string path_of(const char* file) { return std::string(TESSERA_TEST_DATA) + "/float8/" + file; }
+/// Programs that were built elsewhere find the folder in the environment (first_hour.sh).
+std::string path_of(const char* file) {
+  const char* data = std::getenv("TESSERA_TEST_DATA");
+  return std::string(data ? data : TESSERA_TEST_DATA) + "/float8/" + file;
+}
 
 /// The file that has a tensor, or null.
 const hf::SafetensorsReader* golden(const std::string& name) {
