@@ -1,12 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
-// Attention on a GPU: LibTorch's flash attention for half types, else by products.
+// Attention on a GPU: cuDNN's or LibTorch's flash attention for half types, else by products.
 //
-// Tensors of the kernel are [B, S, H, d], or [positions, H, d] where the batch is cut into
-// segments.
+// Tensors of LibTorch's kernel are [B, S, H, d], or [positions, H, d] where the batch is cut into
+// segments. Those of cuDNN's are [B, H, S, d], with any strides.
 #include "device_attention.hpp"
 
+#include <ATen/SDPBackend.h>
 #include <ATen/ops/_flash_attention_backward.h>
 #include <ATen/ops/_flash_attention_forward.h>
+#include <ATen/ops/_fused_sdp_choice.h>
+#include <ATen/ops/_scaled_dot_product_cudnn_attention.h>
+#include <ATen/ops/_scaled_dot_product_cudnn_attention_backward.h>
 #include <ATen/ops/constant_pad_nd.h>
 
 #include <algorithm>
@@ -16,8 +20,9 @@ namespace {
 
 using at::Tensor;
 
-constexpr std::int64_t kWidest = 256;  ///< heads of the kernel
-constexpr std::int64_t kStep = 8;      ///< its loads are of 8 half elements, which are 16 bytes
+constexpr std::int64_t kWidest = 256;       ///< heads of the kernel
+constexpr std::int64_t kCudnnWidest = 128;  ///< with a backward pass, on every GPU
+constexpr std::int64_t kStep = 8;  ///< its loads are of 8 half elements, which are 16 bytes
 
 /// Of the heads that the kernel sees: it has one width for keys and values. Zeros behind either
 /// change neither scores nor the values before them.
@@ -92,6 +97,49 @@ bool in_flash(const AttentionPart& part) {
   return device::attends_in_bands(part) && !part.mask.defined();
 }
 
+/// Whether cuDNN's kernel is causal for this part; nothing where it knows no such part.
+std::optional<bool> cudnn_causality(const AttentionPart& part) {
+  const Band& band = part.band;
+  const bool diagonal = band.right == 0 && part.q.size(1) == part.k.size(1);
+  if (band.left >= 0 || (band.right >= 0 && !diagonal) || part.segments.begins.defined())
+    return std::nullopt;
+  return part.causal || diagonal;
+}
+
+/// Whether LibTorch would take cuDNN for such a sequence. It is then about twice as fast as
+/// LibTorch's own kernel.
+bool in_cudnn(const AttentionPart& part) {
+  if (!part.q.is_cuda() || !in_flash(part) || !cudnn_causality(part)) return false;
+  if (width_of(part) > kCudnnWidest) return false;
+  const std::int64_t choice = at::_fused_sdp_choice(
+      part.q.transpose(1, 2), part.k.transpose(1, 2), part.v.transpose(1, 2), std::nullopt, 0.0,
+      *cudnn_causality(part), part.scale, part.q.size(2) != part.k.size(2));
+  return static_cast<at::SDPBackend>(choice) == at::SDPBackend::cudnn_attention;
+}
+
+Tensor cudnn_operand(const Tensor& x) {
+  return (loads_whole_steps(x) ? x : x.clone(at::MemoryFormat::Contiguous)).transpose(1, 2);
+}
+
+AttentionValue cudnn(const AttentionPart& part) {
+  const auto results = at::_scaled_dot_product_cudnn_attention(
+      cudnn_operand(part.q), cudnn_operand(part.k), cudnn_operand(part.v), std::nullopt,
+      /*compute_log_sumexp=*/true, 0.0, *cudnn_causality(part), false, part.scale);
+  return {std::get<0>(results).transpose(1, 2).contiguous(),
+          part_logsumexp(part, std::get<1>(results).flatten(2))};  // of [B, H, S, 1]
+}
+
+AttentionGradients cudnn_backward(const AttentionPart& part, const AttentionValue& merged,
+                                  const Tensor& grad_out) {
+  const Tensor none = at::empty({}, part.q.options().dtype(at::kLong));  // no dropout: no state
+  const auto [q, k, v] = at::_scaled_dot_product_cudnn_attention_backward(
+      grad_out.contiguous().transpose(1, 2), cudnn_operand(part.q), cudnn_operand(part.k),
+      cudnn_operand(part.v), merged.out.contiguous().transpose(1, 2),
+      kernel_logsumexp(part, merged.logsumexp).unsqueeze(3), none, none, Tensor(), Tensor(),
+      Tensor(), part.q.size(1), part.k.size(1), 0.0, *cudnn_causality(part), part.scale);
+  return {q.transpose(1, 2), k.transpose(1, 2), v.transpose(1, 2)};
+}
+
 }  // namespace
 
 bool attends_in_bands(const AttentionPart& part) {
@@ -100,11 +148,13 @@ bool attends_in_bands(const AttentionPart& part) {
 }
 
 AttentionValue attention_part(const AttentionPart& part) {
+  if (in_cudnn(part)) return cudnn(part);
   return in_flash(part) ? flash(part) : attention_part_by_products(part);
 }
 
 AttentionGradients attention_part_backward(const AttentionPart& part, const AttentionValue& merged,
                                            const Tensor& grad_out) {
+  if (in_cudnn(part)) return cudnn_backward(part, merged, grad_out);
   return in_flash(part) ? flash_backward(part, merged, grad_out)
                         : attention_part_by_products_backward(part, merged, grad_out);
 }

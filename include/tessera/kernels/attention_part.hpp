@@ -49,7 +49,8 @@ struct AttentionGradients {
 /// one call takes a whole batch.
 bool attends_in_bands(const AttentionPart& part);
 
-/// In blocks: on GPUs by LibTorch's flash attention for half types, else by products; on x86
+/// In blocks: on GPUs by flash attention for half types, cuDNN's where LibTorch would take it and
+/// there are neither windows nor segments, else LibTorch's; other types by products. On x86
 /// processors by own vector code, else by LibTorch's flash attention where it can, else by
 /// products. Own code computes bfloat16 in float32, and rounds the results.
 AttentionValue attention_part(const AttentionPart& part);

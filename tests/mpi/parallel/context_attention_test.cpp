@@ -191,7 +191,7 @@ TEST_F(ContextAttention, EveryMaskByTheBook) {
   for (const Case& c : cases()) expect_by_the_book(c);
 }
 
-/// On a GPU in flash, without masks.
+/// On a GPU in flash or in cuDNN, without masks.
 TEST_F(ContextAttention, EveryMaskByTheBookInHalfPrecision) {
   const test::Work before = test::simulated_work();
   for (Case c : cases()) {
@@ -202,6 +202,8 @@ TEST_F(ContextAttention, EveryMaskByTheBookInHalfPrecision) {
   if (test::wanted_device() != "sim") return;
   EXPECT_GT(work["launch aten::_flash_attention_forward"], 0);
   EXPECT_GT(work["launch aten::_flash_attention_backward"], 0);
+  EXPECT_GT(work["launch aten::_scaled_dot_product_cudnn_attention"], 0);
+  EXPECT_GT(work["launch aten::_scaled_dot_product_cudnn_attention_backward"], 0);
   EXPECT_EQ(work["launch aten::masked_fill_"], 0);
 }
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Flash attention has kernels for CUDA and others for the host, under other names. These are twins
-// of the first made of the second, with the conditions of the first.
+// Flash attention has kernels for CUDA, LibTorch's and cuDNN's, and others for the host, under
+// other names. These are twins of the first made of the second, with the conditions of the first.
+#include <ATen/Context.h>
 #include <ATen/SDPBackend.h>
 #include <ATen/core/Tensor.h>
 #include <ATen/native/transformers/attention.h>
@@ -53,33 +54,51 @@ Tensor for_key_heads(const Tensor& gradient, std::int64_t heads) {
       .to(gradient.scalar_type());
 }
 
-std::tuple<Tensor, Tensor, Tensor, Tensor, c10::SymInt, c10::SymInt, Tensor, Tensor, Tensor> flash(
-    const Tensor& q, const Tensor& k, const Tensor& v, double dropout, bool causal,
-    bool return_debug_mask, std::optional<double> scale) {
+using Results =
+    std::tuple<Tensor, Tensor, Tensor, Tensor, c10::SymInt, c10::SymInt, Tensor, Tensor, Tensor>;
+using Gradients = std::tuple<Tensor, Tensor, Tensor>;
+
+/// Output and logsumexp [batch, heads, positions] of the operator `name`.
+std::vector<Tensor> attend(const char* name, const Tensor& q, const Tensor& k, const Tensor& v,
+                           bool causal, std::optional<double> scale) {
+  return run_on_host(name, {q, k, v}, [causal, scale](const auto& in) {
+    const std::int64_t heads = in[0].size(1);
+    const auto [out, logsumexp] = at::_scaled_dot_product_flash_attention_for_cpu(
+        in[0], for_all_heads(in[1], heads), for_all_heads(in[2], heads), 0.0, causal, {}, scale);
+    return std::vector<Tensor>{out, logsumexp.to(at::kFloat).contiguous()};
+  });
+}
+
+Results flash(const Tensor& q, const Tensor& k, const Tensor& v, double dropout, bool causal,
+              bool return_debug_mask, std::optional<double> scale) {
   expect_supported(q, k, v, dropout, causal);
-  const auto results = run_on_host(
-      "aten::_scaled_dot_product_flash_attention", {q, k, v}, [causal, scale](const auto& in) {
-        const std::int64_t heads = in[0].size(1);
-        const auto [out, logsumexp] = at::_scaled_dot_product_flash_attention_for_cpu(
-            in[0], for_all_heads(in[1], heads), for_all_heads(in[2], heads), 0.0, causal, {},
-            scale);
-        return std::vector<Tensor>{out, logsumexp.to(at::kFloat).contiguous()};
-      });
+  const auto results = attend("aten::_scaled_dot_product_flash_attention", q, k, v, causal, scale);
   const Tensor state = at::empty({0}, q.options().dtype(at::kLong));
   return {results[0], results[1], Tensor(), Tensor(), q.size(2), k.size(2), state, state, Tensor()};
 }
 
-std::tuple<Tensor, Tensor, Tensor> flash_backward(
-    const Tensor& grad, const Tensor& q, const Tensor& k, const Tensor& v, const Tensor& out,
-    const Tensor& logsumexp, const Tensor&, const Tensor&, c10::SymInt, c10::SymInt, double dropout,
-    bool causal, const Tensor&, const Tensor&, std::optional<double> scale) {
-  if (!grad.defined()) return {};
+/// cuDNN knows heads up to 128 wide, and gives logsumexp a last dimension of 1.
+Results cudnn(const Tensor& q, const Tensor& k, const Tensor& v, const std::optional<Tensor>& bias,
+              bool with_logsumexp, double dropout, bool causal, bool return_debug_mask,
+              std::optional<double> scale) {
   expect_supported(q, k, v, dropout, causal);
+  TORCH_CHECK(q.size(3) <= 128, "the simulated cuDNN attention has heads of at most 128");
+  TORCH_CHECK(!bias.has_value() || !bias->defined(), "the simulated cuDNN attention has no bias");
+  const auto results = attend("aten::_scaled_dot_product_cudnn_attention", q, k, v, causal, scale);
+  const Tensor state = at::empty({}, q.options().dtype(at::kLong));
+  const Tensor logsumexp =
+      with_logsumexp ? results[1].unsqueeze(3) : at::empty({0}, results[1].options());
+  return {results[0], logsumexp, Tensor(), Tensor(), q.size(2), k.size(2), state, state, Tensor()};
+}
+
+/// By the operator `name`, for logsumexp [batch, heads, positions].
+Gradients attend_backward(const char* name, const Tensor& grad, const Tensor& q, const Tensor& k,
+                          const Tensor& v, const Tensor& out, const Tensor& logsumexp, bool causal,
+                          std::optional<double> scale) {
   TORCH_CHECK(logsumexp.is_contiguous() && logsumexp.scalar_type() == at::kFloat,
               "logsumexp must be contiguous and float32");
-  const auto results = run_on_host(
-      "aten::_scaled_dot_product_flash_attention_backward", {grad, q, k, v, out, logsumexp},
-      [causal, scale](const auto& in) {
+  const auto results =
+      run_on_host(name, {grad, q, k, v, out, logsumexp}, [causal, scale](const auto& in) {
         const std::int64_t heads = in[1].size(1), key_heads = in[2].size(1);
         const auto [dq, dk, dv] = at::_scaled_dot_product_flash_attention_for_cpu_backward(
             in[0], in[1], for_all_heads(in[2], heads), for_all_heads(in[3], heads), in[4], in[5],
@@ -90,8 +109,35 @@ std::tuple<Tensor, Tensor, Tensor> flash_backward(
   return {results[0], results[1], results[2]};
 }
 
-/// Which kernel scaled_dot_product_attention takes: this one where LibTorch takes it or cuDNN's,
-/// and otherwise products and a softmax.
+Gradients flash_backward(const Tensor& grad, const Tensor& q, const Tensor& k, const Tensor& v,
+                         const Tensor& out, const Tensor& logsumexp, const Tensor&, const Tensor&,
+                         c10::SymInt, c10::SymInt, double dropout, bool causal, const Tensor&,
+                         const Tensor&, std::optional<double> scale) {
+  if (!grad.defined()) return {};
+  expect_supported(q, k, v, dropout, causal);
+  return attend_backward("aten::_scaled_dot_product_flash_attention_backward", grad, q, k, v, out,
+                         logsumexp, causal, scale);
+}
+
+/// cuDNN's plan has the shape of logsumexp, and one layout for the output and its gradient.
+Gradients cudnn_backward(const Tensor& grad, const Tensor& q, const Tensor& k, const Tensor& v,
+                         const Tensor& out, const Tensor& logsumexp, const Tensor&, const Tensor&,
+                         const Tensor& bias, const Tensor&, const Tensor&, c10::SymInt max_q,
+                         c10::SymInt max_k, double dropout, bool causal,
+                         std::optional<double> scale) {
+  if (!grad.defined()) return {};
+  expect_supported(q, k, v, dropout, causal);
+  TORCH_CHECK(!bias.defined(), "the simulated cuDNN attention has no bias");
+  TORCH_CHECK(max_q == q.size(2) && max_k == k.size(2), "max_q and max_k must be the positions");
+  TORCH_CHECK(logsumexp.dim() == 4 && logsumexp.size(3) == 1,
+              "logsumexp must have shape (batch, heads, positions, 1)");
+  TORCH_CHECK(grad.strides() == out.strides(), "grad_out must have the strides of out");
+  return attend_backward("aten::_scaled_dot_product_cudnn_attention_backward", grad, q, k, v, out,
+                         logsumexp.squeeze(3), causal, scale);
+}
+
+/// Which kernel scaled_dot_product_attention takes, as on an H100: cuDNN's before LibTorch's,
+/// unless results must be deterministic, and otherwise products and a softmax.
 std::int64_t choose(const Tensor& q, const Tensor& k, const Tensor& v,
                     const std::optional<Tensor>& mask, double dropout, bool causal,
                     std::optional<double>, bool grouped) {
@@ -100,7 +146,11 @@ std::int64_t choose(const Tensor& q, const Tensor& k, const Tensor& v,
   const bool flash = halves && !masked && dropout == 0 && q.size(3) == v.size(3) &&
                      q.size(3) <= 256 && (!causal || q.size(2) == k.size(2)) &&
                      (grouped || q.size(1) == k.size(1));
-  return static_cast<std::int64_t>(flash ? at::SDPBackend::flash_attention : at::SDPBackend::math);
+  const bool cudnn = flash && q.size(3) <= 128 && q.size(3) % 8 == 0 &&
+                     !at::globalContext().deterministicAlgorithms();
+  return static_cast<std::int64_t>(cudnn   ? at::SDPBackend::cudnn_attention
+                                   : flash ? at::SDPBackend::flash_attention
+                                           : at::SDPBackend::math);
 }
 
 const at::native::RegisterCUDADispatch<at::native::_fused_sdp_choice_stub_DECLARE_DISPATCH_type>
@@ -108,6 +158,8 @@ const at::native::RegisterCUDADispatch<at::native::_fused_sdp_choice_stub_DECLAR
 
 TORCH_LIBRARY_IMPL(aten, CUDA, m) {
   m.impl("_fused_sdp_choice", &choose);
+  m.impl("_scaled_dot_product_cudnn_attention", &cudnn);
+  m.impl("_scaled_dot_product_cudnn_attention_backward", &cudnn_backward);
   m.impl("_scaled_dot_product_flash_attention", &flash);
   m.impl("_scaled_dot_product_flash_attention_backward", &flash_backward);
 }

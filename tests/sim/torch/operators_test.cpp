@@ -153,6 +153,17 @@ TEST(FlashAttention, IsTheHostsWithHeadsShared) {
   EXPECT_TRUE(at::equal(k_grad.cpu(), sum));
   EXPECT_TRUE(
       at::equal(v_grad.cpu(), dv.unflatten(1, {2, 2}).to(at::kFloat).sum(2).to(at::kBFloat16)));
+  const auto cudnn = at::_scaled_dot_product_cudnn_attention(q.cuda(), k.cuda(), v.cuda(), {}, true,
+                                                             0.0, true, false);
+  EXPECT_TRUE(at::equal(std::get<0>(cudnn).cpu(), out));
+  EXPECT_TRUE(at::equal(std::get<1>(cudnn).cpu(), log.unsqueeze(3)));
+  const auto gradients = at::_scaled_dot_product_cudnn_attention_backward(
+      at::empty_like(std::get<0>(cudnn)).copy_(grad), q.cuda(), k.cuda(), v.cuda(),
+      std::get<0>(cudnn), std::get<1>(cudnn), std::get<6>(cudnn), std::get<7>(cudnn), Tensor(),
+      Tensor(), Tensor(), 10, 10, 0.0, true);
+  EXPECT_TRUE(at::equal(std::get<0>(gradients), q_grad));
+  EXPECT_TRUE(at::equal(std::get<1>(gradients), k_grad));
+  EXPECT_TRUE(at::equal(std::get<2>(gradients), v_grad));
 }
 
 }  // namespace
