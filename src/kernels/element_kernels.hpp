@@ -71,16 +71,17 @@ struct ClampedInputs {
 
   TESSERA_HD ClampedInputs(V gate, V up, const ElementNumbers& numbers)
       : limit(V{} + S(numbers.limit)), alpha(V{} + S(numbers.alpha)) {
-    g = gate > limit ? limit : gate;
+    g = at_most(gate, limit);
     s = sigmoid(alpha * g);
-    const V below = up > limit ? limit : up;
-    raised = (below < -limit ? -limit : below) + 1;
+    inside = at_least(at_most(up, limit), -limit);
+    raised = inside + 1;
   }
 
   V limit, alpha;
   V g;       ///< min(gate, limit)
   V s;       ///< sigmoid(alpha g)
-  V raised;  ///< up within the limits, + 1
+  V inside;  ///< up within the limits
+  V raised;  ///< inside + 1
 };
 
 /// gate, up -> (clamp(up, +-limit) + 1) g sigmoid(alpha g), where g = min(gate, limit).
@@ -94,7 +95,7 @@ struct ClampedGate {
   }
 };
 
-/// dy, gate, up -> dgate, dup: zero where the limit holds.
+/// dy, gate, up -> dgate, dup: zero where the limit holds, and dup where up is a NaN.
 struct ClampedGateBackward {
   static constexpr int inputs = 3, outputs = 2;
   template <class V>
@@ -103,9 +104,8 @@ struct ClampedGateBackward {
     const V dy = in[0], gate = in[1], up = in[2], zero{};
     const ClampedInputs<V> of(gate, up, numbers);
     const V product = of.g * of.s, slope = fma(of.alpha * product, 1 - of.s, of.s);
-    const V of_up = up < -of.limit ? zero : dy * product;
     out[0] = gate > of.limit ? zero : dy * of.raised * slope;
-    out[1] = up > of.limit ? zero : of_up;
+    out[1] = up == of.inside ? dy * product : zero;
   }
 };
 

@@ -36,6 +36,26 @@ TESSERA_HD To bits_as(const From& from) {
   return to;
 }
 
+/// a, but no more than `limit`, or no less; a NaN stays one.
+template <class V>
+TESSERA_HD V at_most(V a, V limit) {
+  return a > limit ? limit : a;
+}
+template <class V>
+TESSERA_HD V at_least(V a, V limit) {
+  return a < limit ? limit : a;
+}
+#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 800  // one instruction where a choice takes two
+TESSERA_HD float at_most(float a, float limit) {
+  asm("min.NaN.f32 %0, %0, %1;" : "+f"(a) : "f"(limit));
+  return a;
+}
+TESSERA_HD float at_least(float a, float limit) {
+  asm("max.NaN.f32 %0, %0, %1;" : "+f"(a) : "f"(limit));
+  return a;
+}
+#endif
+
 #if defined(__CUDA_ARCH__)
 TESSERA_HD float fma(float a, float b, float c) { return ::fmaf(a, b, c); }
 TESSERA_HD double fma(double a, double b, double c) { return ::fma(a, b, c); }

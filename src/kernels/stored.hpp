@@ -44,9 +44,13 @@ template <>
 TESSERA_HD Bf16 narrow_randomly<Bf16>(float v, std::uint32_t bits) {
   const auto exact = bits_as<std::uint32_t>(v);
   const std::uint32_t rounded = (exact + (bits & 0xffffU)) >> 16;
+#if defined(__CUDA_ARCH__)
+  return {static_cast<std::uint16_t>(v != v ? 0x7fc0U : rounded)};  // two instructions, not five
+#else
   const auto nan = static_cast<std::uint32_t>(
       (0x7f800000 - static_cast<std::int32_t>(exact & 0x7fffffffU)) >> 31);  // all bits, or none
   return {static_cast<std::uint16_t>((rounded & ~nan) | (0x7fc0U & nan))};
+#endif
 }
 
 /// Rounds `state` to what is stored: to nearest, or by the random bits of the element's number.

@@ -89,13 +89,14 @@ void plain(Bench& bench) {
   bench.row("exact sum of squares f32", bytes, [=] { kernels::exact_squares(a); });
 }
 
-/// Gradients in bfloat16 become part of float32 sums.
+/// Gradients in bfloat16 become float32 sums, or part of them.
 void gradient_sums(Bench& bench) {
   const Tensor gradient =
       bench.values({std::max<std::int64_t>(1, bench.elements / 4)}, at::kBFloat16);
   const Tensor sum = bench.values({1, 4 * gradient.numel()}, at::kFloat);
   const std::vector<Tensor> gradients(4, gradient);
   const auto bytes = static_cast<double>(sum.nbytes());
+  bench.row("gradients bf16 to f32", 1.5 * bytes, [=] { kernels::copy_runs(sum, gradients); });
   bench.row("gradient sums bf16", 2.5 * bytes, [=] { kernels::add_runs(sum, gradients); });
 }
 

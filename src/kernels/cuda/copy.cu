@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Copies and sums of rows of many tensors: threads over packs of 16 bytes of all targets together,
-// so that blocks have equal work whatever the sizes are.
+// Copies and sums of rows of many tensors: threads over packs of all targets together, so that
+// blocks have equal work whatever the sizes are.
+#include <algorithm>
 #include <type_traits>
 
 #include "cuda/launch.cuh"
@@ -10,7 +11,15 @@ namespace {
 
 /// In one launch: what fits into the arguments of a kernel, 4 KiB.
 constexpr int most_copies = 64;
-constexpr int packs_per_thread = 4, packs_per_block = packs_per_thread * threads_per_block;
+
+/// Elements of a pack: 16 bytes or more of both types, so that the arithmetic of where it lies is
+/// done for as many as can be.
+template <class From, class To>
+inline constexpr int put_size = std::max(pack_size<From>, pack_size<To>);
+/// What a thread has under way. A sum also holds what it adds to: 64 bytes of that.
+template <bool adds, class From, class To>
+inline constexpr int packs_per_thread = adds ? std::max(4 * pack_size<To> / put_size<From, To>, 1)
+                                             : 4;
 
 struct Copies {
   RowsCopy copies[most_copies];
@@ -21,9 +30,10 @@ struct Copies {
 /// Elements that move together: those of a row that one pack of the target has.
 template <class From, class To>
 struct Part {
+  static constexpr int size = put_size<From, To>;
   const From* from;
   To* to;
-  int count;  ///< at most pack_size<To>: then `to` is aligned
+  int count;  ///< at most `size`: then `to` is aligned
   int known;  ///< so many exist, and zeros follow
 };
 
@@ -39,10 +49,10 @@ TESSERA_HD int clamped(std::int64_t v, int highest) {
   return v < 0 ? 0 : v > highest ? highest : static_cast<int>(v);
 }
 
-/// Part `number` of a row. Packs are counted from the 16 bytes in which the row begins.
+/// Part `number` of a row. Packs are counted from the one in which the row begins.
 template <class From, class To>
 __device__ Part<From, To> part_of(const RowsCopy& copy, std::int64_t row, std::int64_t number) {
-  constexpr int size = pack_size<To>;
+  constexpr int size = put_size<From, To>;
   const From* const from = static_cast<const From*>(copy.from) + row * copy.from_stride;
   To* const to = static_cast<To*>(copy.to) + row * copy.to_stride;
   const auto before = static_cast<int>(reinterpret_cast<std::uintptr_t>(to) / sizeof(To) % size);
@@ -62,8 +72,8 @@ __device__ To converted(From v) {
 }
 
 template <class From, class To>
-__device__ Pack<From, pack_size<To>> read(const Part<From, To>& part) {
-  constexpr int size = pack_size<To>;
+__device__ Pack<From, Part<From, To>::size> read(const Part<From, To>& part) {
+  constexpr int size = Part<From, To>::size;
   if (part.known == size &&
       reinterpret_cast<std::uintptr_t>(part.from) % (size * sizeof(From)) == 0)
     return load<size>(part.from);
@@ -75,8 +85,8 @@ __device__ Pack<From, pack_size<To>> read(const Part<From, To>& part) {
 
 /// What the values are added to; nothing where they replace it.
 template <bool adds, class From, class To>
-__device__ Pack<To, pack_size<To>> target_of(const Part<From, To>& part) {
-  constexpr int size = pack_size<To>;
+__device__ Pack<To, Part<From, To>::size> target_of(const Part<From, To>& part) {
+  constexpr int size = Part<From, To>::size;
   Pack<To, size> before{};
   if constexpr (adds) {
     if (part.count == size) return load<size>(part.to);
@@ -88,9 +98,9 @@ __device__ Pack<To, pack_size<To>> target_of(const Part<From, To>& part) {
 }
 
 template <bool adds, class From, class To>
-__device__ void write(const Part<From, To>& part, const Pack<From, pack_size<To>>& values,
-                      const Pack<To, pack_size<To>>& before) {
-  constexpr int size = pack_size<To>;
+__device__ void write(const Part<From, To>& part, const Pack<From, Part<From, To>::size>& values,
+                      const Pack<To, Part<From, To>::size>& before) {
+  constexpr int size = Part<From, To>::size;
   Pack<To, size> result;
 #pragma unroll
   for (int i = 0; i < size; ++i) {
@@ -106,12 +116,13 @@ __device__ void write(const Part<From, To>& part, const Pack<From, pack_size<To>
 /// A thread loads all its packs before it converts and stores one: enough is under way then.
 template <bool adds, class From, class To>
 __device__ void put_packs(const Copies& all, std::int64_t row, std::int64_t first) {
-  Part<From, To> parts[packs_per_thread];
-  Pack<From, pack_size<To>> values[packs_per_thread];
-  Pack<To, pack_size<To>> before[packs_per_thread];
+  constexpr int packs = packs_per_thread<adds, From, To>, size = Part<From, To>::size;
+  Part<From, To> parts[packs];
+  Pack<From, size> values[packs];
+  Pack<To, size> before[packs];
   int k = copy_with(all, first);
 #pragma unroll
-  for (int i = 0; i < packs_per_thread; ++i) {
+  for (int i = 0; i < packs; ++i) {
     const std::int64_t pack = first + i * threads_per_block + threadIdx.x;
     while (k + 1 < all.count && all.ends[k] <= pack) ++k;
     parts[i] = part_of<From, To>(all.copies[k], row, pack - (k == 0 ? 0 : all.ends[k - 1]));
@@ -119,13 +130,13 @@ __device__ void put_packs(const Copies& all, std::int64_t row, std::int64_t firs
     before[i] = target_of<adds>(parts[i]);
   }
 #pragma unroll
-  for (int i = 0; i < packs_per_thread; ++i) write<adds>(parts[i], values[i], before[i]);
+  for (int i = 0; i < packs; ++i) write<adds>(parts[i], values[i], before[i]);
 }
 
 /// Packs that hold a row of the target: one more where rows begin within one.
-template <class To>
+template <class From, class To>
 std::int64_t packs_of_row(const RowsCopy& copy, std::int64_t rows) {
-  constexpr int size = pack_size<To>;
+  constexpr int size = put_size<From, To>;
   const bool aligned = is_aligned(static_cast<const To*>(copy.to), size) &&
                        (rows == 1 || copy.to_stride % size == 0);
   return (copy.width + (aligned ? 0 : size - 1) + size - 1) / size;
@@ -148,6 +159,7 @@ std::vector<Operand> operands_of(const Copies& all, std::int64_t rows) {
 template <bool adds, class From, class To>
 void launch_puts(const Copies& all, std::int64_t rows, cudaStream_t stream) {
   if (all.count == 0) return;
+  constexpr int packs_per_block = packs_per_thread<adds, From, To> * threads_per_block;
   const std::int64_t blocks_per_row =
       (all.ends[all.count - 1] + packs_per_block - 1) / packs_per_block;
   launch({adds ? "add_rows" : "copy_rows", rows * blocks_per_row, 0, stream,
@@ -170,7 +182,7 @@ void put_rows(std::span<const RowsCopy> copies, std::int64_t rows, cudaStream_t 
       packs = 0;
     }
     all.copies[all.count] = copy;
-    all.ends[all.count++] = packs += packs_of_row<To>(copy, rows);
+    all.ends[all.count++] = packs += packs_of_row<From, To>(copy, rows);
   }
   launch_puts<adds, From, To>(all, rows, stream);
 }

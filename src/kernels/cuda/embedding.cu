@@ -8,18 +8,23 @@ namespace {
 /// A row with up to as many tokens is one warp's; one with more, the block's.
 constexpr std::int64_t most_alone = 32;
 
-template <int size, class T>
+/// A thread takes a pack of each of `parts` equal parts of a row: it waits for the token once, and
+/// enough is under way then.
+template <int size, int parts, class T>
 void embedding_packs(const T* table, const std::int64_t* tokens, TableRows of, T* made,
                      cudaStream_t stream) {
-  for_packs<size>("embedding", {of.tokens, of.width}, stream,
+  const std::int64_t part = of.width / parts;
+  for_packs<size>("embedding", {of.tokens, part}, stream,
                   {reads(table, of.rows * of.width), reads(tokens, of.tokens),
                    writes(made, of.tokens * of.width)},
                   [=] __device__(std::int64_t t, std::int64_t column) {
                     const std::int64_t row = tokens[t] - of.row_begin;
-                    Pack<T, size> pack{};
+                    Pack<T, size> packs[parts]{};
                     if (row >= 0 && row < of.rows)
-                      pack = load<size>(table + row * of.width + column);
-                    store<size>(made + t * of.width + column, pack);
+                      for (int k = 0; k < parts; ++k)
+                        packs[k] = load<size>(table + row * of.width + k * part + column);
+                    for (int k = 0; k < parts; ++k)
+                      store<size>(made + t * of.width + k * part + column, packs[k]);
                   });
 }
 
@@ -146,8 +151,13 @@ bool fits(const T* one, const T* other, std::int64_t width) {
 template <class T>
 void embedding(const T* table, const std::int64_t* tokens, TableRows of, T* made,
                cudaStream_t stream) {
-  fits<T>(table, made, of.width) ? embedding_packs<pack_size<T>>(table, tokens, of, made, stream)
-                                 : embedding_packs<1>(table, tokens, of, made, stream);
+  constexpr int size = pack_size<T>, parts = 4;
+  if (!fits<T>(table, made, of.width))
+    embedding_packs<1, 1>(table, tokens, of, made, stream);
+  else if (of.width % (parts * size) != 0)
+    embedding_packs<size, 1>(table, tokens, of, made, stream);
+  else
+    embedding_packs<size, parts>(table, tokens, of, made, stream);
 }
 
 template <class T>

@@ -21,12 +21,13 @@ __device__ inline Divided divided(std::int64_t a, std::int64_t b) {
   return {a / b, a % b};
 }
 
-/// body(row, column) for each pack of a rows x width box.
+/// body(row, column) for each pack of a rows x width box. Five blocks on a multiprocessor keep
+/// enough loads under way.
 template <int size, class Body>
 void for_packs(const char* name, Extent extent, cudaStream_t stream, std::vector<Operand> operands,
                const Body& body) {
   const std::int64_t packs_per_row = extent.width / size, packs = extent.rows * packs_per_row;
-  launch(
+  launch<5>(
       {name, (packs + threads_per_block - 1) / threads_per_block, 0, stream, std::move(operands)},
       [=] __device__(std::int64_t block, unsigned char*) {
         const std::int64_t i = block * threads_per_block + threadIdx.x;
