@@ -82,9 +82,11 @@ std::int64_t find_job_problems(tessera::config::Reading& job, int ranks) {
   return check.find_problems(job, ranks);
 }
 
-/// Who asks for a loss has not written that validation is on.
+/// Who asks for a loss has not written that validation is on. A run of GPUs is evaluated on a host
+/// too, where nothing can be registered with NCCL; no value depends on it.
 std::int64_t find_problems(tessera::config::Reading& job, int ranks) {
   job.use = tessera::config::JobUse::inference;
+  job.resolved.job.parallelism.fsdp_register_buffers = false;
   const std::int64_t vocabulary = find_job_problems(job, ranks);
   tessera::config::Problem no_data;
   no_data.text =

@@ -160,6 +160,7 @@ check "an export of a run whose latest checkpoint is damaged" "$("$tessera" ckpt
 says "names it" older "skipped $work/hurt/checkpoint/step-00000008: "
 says "and takes the one before" older "weights of step 4 as float32"
 check "eval takes the folder of a run" "$("$tessera" eval "$work/base" --validation.dataset replay --validation.dataset_path "$here/../golden/llama_a/batches.safetensors" --validation.steps 1 >"$work/of_run.log" 2>&1; echo $?)" 0
+check "and on a host that of GPUs with registered buffers" "$("$tessera" eval "$work/base" --parallelism.fsdp_register_buffers --validation.dataset replay --validation.dataset_path "$here/../golden/llama_a/batches.safetensors" --validation.steps 1 >"$work/of_gpus.log" 2>&1; echo $?)" 0
 llama 3 >"$work/config.json"
 check "files of another model" "$(run deep4 --checkpoint.initial_load_path "$work/hf" --checkpoint.initial_load_in_hf)" 4
 check "of which what fits is taken" "$(run deep5 --checkpoint.initial_load_path "$work/hf" --checkpoint.initial_load_in_hf --checkpoint.load_mismatch warn)" 0
