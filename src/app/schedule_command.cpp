@@ -9,6 +9,7 @@
 #include "tessera/base/atomic_file.hpp"
 #include "tessera/base/suggest.hpp"
 #include "tessera/config/option_table.hpp"
+#include "tessera/report/page.hpp"
 #include "tessera/schedule/csv.hpp"
 #include "tessera/schedule/schedule.hpp"
 #include "tessera/schedule/timeline.hpp"
@@ -120,9 +121,9 @@ int run(const tessera::app::Args& args) {
   check(table, wanted.schedule);
   const auto timeline = simulate(table.computations, table.map, wanted.durations);
   print(wanted.schedule, table, timeline);
-  const std::string title =
-      fmt::format("{}, {} ranks, {} microbatches: bubble {:.1f} %", wanted.schedule,
-                  table.map.ranks(), table.microbatches, 100 * timeline.bubble());
+  const std::string title = fmt::format("{}, {} ranks, {} microbatches: bubble {:.1f} %",
+                                        tessera::report::escape(wanted.schedule), table.map.ranks(),
+                                        table.microbatches, 100 * timeline.bubble());
   if (!wanted.svg.empty())
     tessera::write_file_atomically(wanted.svg, to_svg(timeline, table.map, title));
   if (!wanted.csv.empty())

@@ -102,9 +102,10 @@ std::vector<std::string> launch_command(const std::string& program, const sweep:
 }
 
 /// Ranks of all points share the cores of this machine.
-void share_cores(int ranks) {
+void share_cores(std::int64_t ranks) {
   const Cores cores = usable_cores();
-  setenv("OMP_NUM_THREADS", std::to_string(std::max(1, cores.threads / ranks)).c_str(), 0);
+  setenv("OMP_NUM_THREADS",
+         std::to_string(std::max<std::int64_t>(1, cores.threads / ranks)).c_str(), 0);
   if (ranks > cores.physical) setenv("OMPI_MCA_mpi_yield_when_idle", "1", 0);
 }
 
@@ -139,7 +140,7 @@ int run_here(sweep::Sweep sweep, const std::vector<sweep::Point>& all,
                     std::filesystem::path(sweep.folder) / sweep::point_name(point.number),
                     launch_command(program, sweep, point, at_once),
                     config::resolve(sweep::train_arguments(sweep, point)).job.checkpoint.enable});
-  share_cores(at_once * sweep.ranks);
+  share_cores(std::int64_t{at_once} * sweep.ranks);
   bool failed = false;
   const auto started = [](const sweep::LocalJob& job) {
     std::cout << fmt::format("{} starts; its output: {}\n", sweep::point_name(job.number),
@@ -233,7 +234,7 @@ int start_sweep(const SweepRequest& request) {
   const std::vector<sweep::Point> all = sweep::points(sweep);
   std::cout << sweep::overview(sweep, all.size());
   sweep::check_points(sweep, all, check_of(sweep));
-  const std::vector<sweep::PointStatus> statuses = statuses_in(sweep.folder);
+  const std::vector<sweep::PointStatus> statuses = statuses_in(sweep.folder, !request.dry_run);
   sweep::refuse_another_sweep(sweep, statuses);
   const std::vector<sweep::Point> points = points_to_start(all, statuses, request.only_failed);
   if (points.empty()) {

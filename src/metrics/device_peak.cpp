@@ -90,6 +90,8 @@ double teraflops(const DeviceRow& row, DType dtype) {
 
 std::optional<Peak> device_peak(std::string_view device_name, DType dtype) {
   const auto name = words_of(device_name);
+  for (const std::string_view part : {"MIG", "Laptop"})  // less than the card of the same number
+    if (std::ranges::find(name, part) != name.end()) return std::nullopt;
   const auto row = std::ranges::find_if(
       device_rows, [&](const DeviceRow& r) { return all_in(words_of(r.words), name); });
   if (row == device_rows.end() || teraflops(*row, dtype) == 0) return std::nullopt;

@@ -120,7 +120,8 @@ class Pool {
 
   void hold_to_limit(pid_t child, Running& running) const {
     if (!limits_.seconds || running.signals == 2) return;
-    const std::chrono::seconds limit(*limits_.seconds);
+    constexpr std::int64_t kNever = 1'000'000'000;  // of the clock's nanoseconds there are 9e18
+    const std::chrono::seconds limit(std::min(*limits_.seconds, kNever));
     const auto last = running.since + limit + (running.job->saves ? 0s : kGrace);
     const auto first = running.job->saves
                            ? last - std::chrono::seconds(warning_seconds(limit.count()))

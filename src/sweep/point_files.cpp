@@ -15,6 +15,7 @@
 
 #include "tessera/base/error.hpp"
 #include "tessera/base/text_file.hpp"
+#include "tessera/base/utf8.hpp"
 
 namespace tessera::sweep {
 
@@ -80,7 +81,10 @@ std::string printed_reason(const fs::path& point_folder) {
   std::string first, second;
   std::getline(lines, first);
   if (std::getline(lines, second) && second.starts_with("  ")) first += ":" + second.substr(1);
-  return first.size() > kReasonLength ? first.substr(0, kReasonLength) + "..." : first;
+  first = with_whole_characters(first);
+  if (first.size() <= kReasonLength) return first;
+  const std::string_view begin_of_it = std::string_view(first).substr(0, kReasonLength);
+  return first.substr(0, valid_utf8_prefix(begin_of_it)) + "...";
 }
 
 std::string meaning_of(int code) {

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
 #include <limits>
 #include <nlohmann/json.hpp>
 #include <set>
@@ -13,6 +14,7 @@
 #include "tessera/base/json.hpp"
 #include "tessera/base/shell_words.hpp"
 #include "tessera/base/text_file.hpp"
+#include "tessera/base/utf8.hpp"
 #include "tessera/config/resolve.hpp"
 #include "tessera/metrics/run_folder.hpp"
 #include "tessera/sweep/point_folder.hpp"
@@ -34,7 +36,8 @@ void make_folder(const fs::path& folder) {
 
 ordered_json json_value(const config::Value& value) {
   if (const auto* whole = std::get_if<std::int64_t>(&value)) return *whole;
-  if (const auto* number = std::get_if<double>(&value)) return *number;
+  if (const auto* number = std::get_if<double>(&value); number && std::isfinite(*number))
+    return *number;
   return shown_value(value);
 }
 
@@ -150,11 +153,15 @@ void add_missing(const Sweep& sweep, std::vector<PointStatus>& statuses) {
 }
 
 void prepare(const Sweep& sweep, const std::vector<Point>& points) {
+  const std::string file = fs::absolute(sweep.file).lexically_normal().string();
+  require(valid_utf8_prefix(file) == file.size(), ExitCode::usage,
+          "the path of the sweep file is not UTF-8, and the sweep's folder notes it; rename {}",
+          with_whole_characters(file));
   make_folder(sweep.folder);
   refuse_another_sweep(sweep, read_statuses(sweep.folder));
   keep_job(sweep);
   const ordered_json origin{{"format", "tessera-sweep 1"},
-                            {"sweep", fs::absolute(sweep.file).lexically_normal().string()},
+                            {"sweep", file},
                             {"points", points.size()},
                             {"ranks", sweep.ranks}};
   write_file_atomically(fs::path(sweep.folder) / metrics::kSweepFile, json_text(origin, 1) + "\n");

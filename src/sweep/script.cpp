@@ -88,7 +88,8 @@ note() { echo "$1 $(date -u +%Y-%m-%dT%H:%M:%SZ) $2" >>"$point/attempts.log"; }
 train() { # NUMBER FLAGS
   local code=0 flags words
   point=$folder/$(printf 'point-%04d' "$1")
-  ! tail -n 1 "$point/attempts.log" 2>/dev/null | grep -q '^end .* 0$' || return 0    # done before a requeue
+  # Done before a requeue. srun also returns 0 where it could not start its ranks: then there is no step.
+  if [ -s "$point/metrics.jsonl" ] && tail -n 1 "$point/attempts.log" 2>/dev/null | grep -q '^end .* 0$'; then return 0; fi
   echo "$(date '+%F %T') point $1: $2"
   where="slurm $task on $SLURMD_NODENAME"
   echo "=== attempt $(($(grep -c ^start "$point/attempts.log" 2>/dev/null) + 1)): $where" >>"$point/output.log"

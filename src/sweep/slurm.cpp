@@ -57,11 +57,13 @@ void require_answer(const Answer& answer, const char* command) {
   require(answer.code == 0, ExitCode::environment, "{} failed: {}", command, answer.text);
 }
 
-/// "12_3" -> state, of this user's array tasks.
+/// "12_3" -> state, of this user's array tasks. None where there is no squeue, and nothing where it
+/// fails.
 std::optional<std::map<std::string, std::string>> queue() {
   const Answer answer = ask({"squeue", "-h", "-r", "-u", std::to_string(getuid()), "-o", "%i %T"});
-  if (answer.code != 0) return {};
   std::map<std::string, std::string> tasks;
+  if (answer.code == 127) return tasks;
+  if (answer.code != 0) return {};
   std::istringstream lines(answer.text);
   for (std::string task, state; lines >> task >> state;) tasks[task] = state;
   return tasks;
@@ -152,12 +154,16 @@ std::string submit_script(const fs::path& script) {
   require_answer(answer, "sbatch");
   // Warnings may precede it; a cluster's name may follow.
   const std::string last = answer.text.substr(answer.text.rfind('\n') + 1);
-  return last.substr(0, last.find(';'));
+  std::string job = last.substr(0, last.find(';'));
+  require(!job.empty() && job.find_first_not_of("0123456789") == job.npos, ExitCode::environment,
+          "sbatch printed no job ID, but: {}", answer.text);
+  return job;
 }
 
 bool add_queue_states(const fs::path& sweep_folder, std::vector<PointStatus>& points) {
   const std::map<int, std::string> tasks = tasks_of(sweep_folder);
-  const auto states = tasks.empty() ? std::nullopt : queue();
+  if (tasks.empty()) return true;
+  const auto states = queue();
   if (!states) return false;
   for (PointStatus& point : points) {
     const auto task = tasks.find(point.number);

@@ -18,7 +18,7 @@ using config::TomlEntry;
 using config::TomlTable;
 
 /// What the sweep itself says to sbatch, and what to use in its place.
-constexpr std::array<std::pair<std::string_view, std::string_view>, 9> kOwnOptions{
+constexpr std::array<std::pair<std::string_view, std::string_view>, 12> kOwnOptions{
     {{"array", "at_once"},
      {"ntasks", "ranks"},
      {"time", "time"},
@@ -27,7 +27,10 @@ constexpr std::array<std::pair<std::string_view, std::string_view>, 9> kOwnOptio
      {"signal", "the value that it sets"},
      {"requeue", "TESSERA_REQUEUE=0 to prevent a requeue"},
      {"open-mode", "the value that it sets"},
-     {"chdir", "the folder from which you submit the sweep"}}};
+     {"chdir", "the folder from which you submit the sweep"},
+     {"wait", "tessera sweep status"},
+     {"test-only", "tessera sweep submit --dry-run"},
+     {"clusters", "a login node of that cluster"}}};
 
 /// Fills a Sweep from the entries of its file.
 class Reader {

@@ -162,6 +162,16 @@ bool is_one_line(const std::string& text) {
 
 }  // namespace
 
+/// Whether a flag with this value is read as the same value: commas part the elements of a list.
+bool is_a_flag(const Option& option, const Value& value) {
+  if (!std::holds_alternative<Strings>(value) &&
+      !std::holds_alternative<std::vector<Strings>>(value))
+    return true;
+  config::JobConfig again;
+  return !config::assign(option, again, config::value_from_text(option, shown_value(value))) &&
+         config::get(option, again) == value;
+}
+
 std::optional<Value> read_value(const Option& option, const TomlNode& node, Problems& problems) {
   auto value = plain_value(option, node);
   if (!value) {
@@ -179,7 +189,12 @@ std::optional<Value> read_value(const Option& option, const TomlNode& node, Prob
     problems.add(node, fmt::format("{} {}", option.key, *wrong));
     return {};
   }
-  return config::get(option, scratch);
+  Value assigned = config::get(option, scratch);
+  if (is_a_flag(option, assigned)) return assigned;
+  problems.add(node, fmt::format("{} has an element that is empty or has a comma or a semicolon, "
+                                 "and a sweep passes lists as flags; name it in the job instead",
+                                 option.key));
+  return {};
 }
 
 Value Range::at(double t, const Option& option) const {

@@ -7,6 +7,7 @@
 #include "tessera/base/error.hpp"
 #include "tessera/base/log.hpp"
 #include "tessera/report/loss_curve.hpp"
+#include "tessera/report/page.hpp"
 #include "tessera/report/run_page.hpp"
 #include "tessera/schedule/timeline.hpp"
 
@@ -18,8 +19,8 @@ std::string pipeline_svg(const plan::MicrobatchPlan& plan) {
   const schedule::Timeline timeline = simulate(pipeline.lists, pipeline.map);
   const std::string title = fmt::format(
       "{}: {} stages on {} ranks, {} microbatches, bubble {:.1f} % if F, I and W take equally long",
-      pipeline.name, pipeline.map.stages(), pipeline.map.ranks(), plan.batch.microbatches,
-      100 * timeline.bubble());
+      report::escape(pipeline.name), pipeline.map.stages(), pipeline.map.ranks(),
+      plan.batch.microbatches, 100 * timeline.bubble());
   return to_svg(timeline, pipeline.map, title);
 }
 

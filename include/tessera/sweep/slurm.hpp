@@ -47,8 +47,8 @@ void note_job(const Submission& submission, const std::string& job);
 int max_array_size();
 std::string submit_script(const std::filesystem::path& script);  ///< the job ID
 
-/// Adds to statuses read from the folders what squeue and sacct know of the submissions. Leaves
-/// them as they are where Slurm does not answer. Returns whether it did.
+/// Adds to statuses read from the folders what squeue and sacct know of the submissions. Returns
+/// false, and leaves them as they are, where squeue is installed and fails: points may be queued.
 bool add_queue_states(const std::filesystem::path& sweep_folder, std::vector<PointStatus>& points);
 
 }  // namespace tessera::sweep

@@ -208,6 +208,13 @@ TEST_F(Run, APointWithoutCheckpointsHasAllItsTime) {
   EXPECT_EQ(read_status(point(2)).state, State::done) << "it got a signal before its limit";
 }
 
+TEST_F(Run, AVeryLongLimitIsOne) {
+  const Sweep s = four();
+  prepare(s, points(s));
+  run_local(jobs({{1, kStep + "sleep 0.2"}}), {1, 12'960'000'000}, kSilent);
+  EXPECT_EQ(read_status(point(1)).state, State::done);
+}
+
 TEST_F(Run, RefusesOtherSettingsForPointsThatHaveRun) {
   const Sweep s = four();
   prepare(s, points(s));

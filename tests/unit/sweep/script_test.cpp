@@ -98,6 +98,16 @@ TEST_F(Script, ATaskThatIsWarnedOfItsTimeLimitIsRequeued) {
   EXPECT_EQ(text("requeued"), "7_1\n");
 }
 
+/// srun returns 0, too, where it could not start its ranks.
+TEST_F(Script, APointIsDoneOnceItHasSteps) {
+  folder_.file("out/point-0001/attempts.log", "start 2026-01-01T00:00:00Z x\nend x 0\n");
+  folder_.file("out/point-0002/attempts.log", "start 2026-01-01T00:00:00Z x\nend x 0\n");
+  folder_.file("out/point-0002/metrics.jsonl", "{\"step\": 1}\n");
+  program("srun", "echo x >>$DIR/ranks");
+  EXPECT_EQ(run("Unknown", "true"), 0);
+  EXPECT_EQ(text("ranks"), "x\n") << "the first point alone";
+}
+
 TEST_F(Script, APointWithoutReadableFlagsFails) {
   program("srun", "touch $DIR/ranks");
   folder_.file("s/points.list", "1 '--job.description=two\n");
