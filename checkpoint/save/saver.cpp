@@ -3,6 +3,7 @@
 
 #include <cstring>
 #include <future>
+#include <memory>
 #include <utility>
 
 #include "format/aligned_memory.hpp"
@@ -69,7 +70,7 @@ struct Saver::Impl {
   std::future<void> work;                     ///< this rank's part of the phase
   std::future<void> tidying;                  ///< rank 0: what is left to do for the save before
   /// 1 when this rank's work is done; after the reduction, when all ranks' is
-  std::int64_t ready = 0;
+  std::unique_ptr<std::int64_t> ready = std::make_unique<std::int64_t>(0);
   comm::Request asked;
   bool is_asked = false;
   double blocked_seconds = 0;
@@ -80,6 +81,7 @@ Saver::Impl::~Impl() {
   if (tidying.valid()) tidying.wait();
   if (!asked.pending() || asked.test()) return;
   keep_for_ever(std::move(asked));
+  keep_for_ever(std::move(ready));  // which it writes to
 }
 
 template <class Step>
@@ -132,13 +134,13 @@ void Saver::Impl::start(const SaveOptions& options, const State& state,
 /// Begins to ask whether every rank's work is done; the answer is there a poll later.
 void Saver::Impl::ask() {
   is_asked = true;
-  ready = !work.valid() || work.wait_for(std::chrono::seconds(0)) != std::future_status::timeout;
-  asked = control.all_reduce({&ready, 1, DType::i64}, comm::Op::min);
+  *ready = !work.valid() || work.wait_for(std::chrono::seconds(0)) != std::future_status::timeout;
+  asked = control.all_reduce({ready.get(), 1, DType::i64}, comm::Op::min);
 }
 
 bool Saver::Impl::all_are_ready() {
   asked.wait();
-  return std::exchange(is_asked, false) && ready != 0;
+  return std::exchange(is_asked, false) && *ready != 0;
 }
 
 std::optional<SaveResult> Saver::Impl::poll() {
