@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
+#include <map>
 
 #include "reading.hpp"
 #include "tessera/base/mixed_bits.hpp"
@@ -107,6 +108,19 @@ RandomHead read_head(const TomlEntry& block, const TomlTable& table, Problems& p
   return head;
 }
 
+/// Equal entries of [[list]] or places of [zip] would be equal points.
+void refuse_equal_rows(const TomlEntry& block, const Axis& axis, Problems& problems) {
+  std::map<std::string, std::size_t> seen;
+  for (std::size_t i = 0; i < axis.rows.size(); ++i) {
+    Settings row = axis.rows[i];
+    std::ranges::sort(row, {}, [](const Setting& setting) { return setting.option->key; });
+    const auto [first, is_new] = seen.emplace(describe(row), i + 1);
+    if (!is_new && !row.empty())
+      problems.add(block, fmt::format("entries {} and {} of {} are equal; remove one",
+                                      first->second, i + 1, axis.block));
+  }
+}
+
 Settings draw(const std::vector<Source>& sources, std::int64_t seed, std::int64_t index,
               const TomlEntry& block, Problems& problems) {
   Settings row;
@@ -179,6 +193,7 @@ std::optional<Axis> read_list(const TomlEntry& block, Problems& problems) {
   Axis axis{"list", {}};
   for (const TomlTable* table : tables_of(block, problems))
     axis.rows.push_back(settings_of(*table, problems));
+  refuse_equal_rows(block, axis, problems);
   return axis.rows.empty() ? std::nullopt : std::optional(std::move(axis));
 }
 
@@ -186,6 +201,7 @@ std::optional<Axis> read_zip(const TomlEntry& block, Problems& problems) {
   const TomlTable* table = table_of(block, problems);
   if (!table) return {};
   Axis axis{"zip", {}};
+  bool is_even = true;
   for (const JobKey& key : job_keys(*table, problems)) {
     const auto* list = std::get_if<config::TomlList>(&key.entry->node.value);
     std::vector<Value> values;  // a value may be in a row twice: the other keys tell the rows apart
@@ -201,11 +217,13 @@ std::optional<Axis> read_zip(const TomlEntry& block, Problems& problems) {
                    fmt::format("{} has {} values, {} has {}; [zip] needs equally many of each",
                                key.option->key, values.size(),
                                axis.rows.front().front().option->key, axis.rows.size()));
+      is_even = false;
       continue;
     }
     for (std::size_t i = 0; i < values.size(); ++i)
       axis.rows[i].push_back({key.option, std::move(values[i])});
   }
+  if (is_even) refuse_equal_rows(block, axis, problems);
   return axis.rows.empty() ? std::nullopt : std::optional(std::move(axis));
 }
 

@@ -51,6 +51,11 @@ TEST(SweepErrors, RefusesWhatMeansNothing) {
               HasSubstr("every point is excluded"));
   EXPECT_THAT(with_job("[slurm]\narray = \"1-3\"\n[grid]\noptimizer.lr = [1]\n"),
               HasSubstr("array is set by the sweep; use at_once"));
+  EXPECT_THAT(with_job("[[list]]\noptimizer.lr = 1\ntraining.steps = 3\n[[list]]\ntraining.steps "
+                       "= 3\noptimizer.lr = 1.0\n"),
+              HasSubstr("entries 1 and 2 of list are equal; remove one"));
+  EXPECT_THAT(with_job("[zip]\noptimizer.lr = [1, 2, 1]\ntraining.steps = [3, 3, 3]\n"),
+              HasSubstr("entries 1 and 3 of zip are equal; remove one"));
   EXPECT_THAT(with_job("[slurm]\nwait = true\n[grid]\noptimizer.lr = [1]\n"),
               HasSubstr("wait is set by the sweep; use tessera sweep status"));
   EXPECT_THAT(with_job("[grid]\ntraining.freeze = [[\"norm\"], [\"x{1,2}\"]]\n"),
