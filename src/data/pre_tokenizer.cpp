@@ -3,6 +3,8 @@
 
 #include <nlohmann/json.hpp>
 
+#include "tessera/base/error.hpp"
+
 namespace tessera::data {
 namespace {
 
@@ -11,9 +13,15 @@ constexpr std::string_view kGpt2Pattern =
 
 Regex pattern_of(const JsonNode& pattern) {
   if (pattern.is_string()) return Regex::literal(pattern.string());
-  if (const JsonNode text = pattern["String"]; !text.is_null())
-    return Regex::literal(text.string());
-  return Regex::compile(pattern["Regex"].string());
+  if (const JsonNode literal = pattern["String"]; !literal.is_null())
+    return Regex::literal(literal.string());
+  const JsonNode regex = pattern["Regex"];
+  const std::string& text = regex.string();
+  try {
+    return Regex::compile(text);
+  } catch (const Error& error) {
+    regex.refuse(error.what());
+  }
 }
 
 }  // namespace

@@ -20,6 +20,7 @@ using nlohmann::json;
 using tessera::test::content_of;
 using tessera::test::error_of;
 using tessera::test::TemporaryFolder;
+using testing::AllOf;
 using testing::HasSubstr;
 
 const std::filesystem::path kTestData = TESSERA_TEST_DATA;
@@ -182,7 +183,9 @@ TEST_F(DamagedTokenizer, PatternsAreChecked) {
         {"pretokenizers",
          {{{"type", "Split"}, {"pattern", {{"Regex", pattern}}}, {"behavior", "Isolated"}},
           {{"type", "ByteLevel"}, {"use_regex", false}}}}};
-    EXPECT_THAT(refusal(), HasSubstr("the pattern")) << pattern;
+    EXPECT_THAT(refusal(),
+                AllOf(HasSubstr("tokenizer.json"), HasSubstr("pattern.Regex: the pattern")))
+        << pattern;
   }
 }
 
