@@ -52,10 +52,10 @@ run() {
 }
 # weights FOLDER [STEP]: a hash of them; without a checkpoint, words that no other folder gives.
 weights() { "$tessera" ckpt export "$work/$1/checkpoint/$(printf 'step-%08d' "${2:-8}")" --to "$work/$1.hf" --format safetensors --force >/dev/null && sha256sum <"$work/$1.hf/model.safetensors" || echo "no weights in $1"; }
-# graphs_waited FOLDER [AXIS]: "yes" if ranks of tp, or of AXIS, waited in graphs. Step 1 is issued call by call: what the table has beyond its waits, graphs
+# graphs_waited FOLDER: "yes" if ranks of tp waited in graphs. Step 1 is issued call by call: what the table has beyond its waits, graphs
 # have waited.
 graphs_waited() {
-  awk -v all="$(grep -oE "waiting in ${2-tp}( +[0-9.]+){3}" "$work/$1.log" | awk '{print $6}')" \
+  awk -v all="$(grep -oE 'waiting in tp( +[0-9.]+){3}' "$work/$1.log" | awk '{print $6}')" \
     -v first="$(sed -nE 's|.*"comm/exposed_seconds": *([0-9.e-]+).*|\1|p' "$work/$1/metrics.jsonl" | head -n 1)" \
     'BEGIN {print (first > 0 && all > first + 0.001) ? "yes" : all " of " first}'
 }
