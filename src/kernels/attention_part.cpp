@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "tessera/kernels/attention_part.hpp"
 
+#include <ATen/ops/_fused_sdp_choice.h>
+
 #include "backend.hpp"
 #include "tessera/kernels/operation.hpp"
 
@@ -43,6 +45,12 @@ class WholeAttention final : public Operation {
 
 Tensor attention(const AttentionPart& part) {
   return apply(WholeAttention(part), {part.q, part.k, part.v});
+}
+
+at::SDPBackend library_kernel(const AttentionPart& part) {
+  return static_cast<at::SDPBackend>(at::_fused_sdp_choice(
+      part.q.transpose(1, 2), part.k.transpose(1, 2), part.v.transpose(1, 2), std::nullopt, 0.0,
+      part.causal, part.scale, part.q.size(2) != part.k.size(2)));
 }
 
 bool attends_in_bands(const AttentionPart& part) {

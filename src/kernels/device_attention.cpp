@@ -5,10 +5,8 @@
 // segments. Those of cuDNN's are [B, H, S, d], with any strides.
 #include "device_attention.hpp"
 
-#include <ATen/SDPBackend.h>
 #include <ATen/ops/_flash_attention_backward.h>
 #include <ATen/ops/_flash_attention_forward.h>
-#include <ATen/ops/_fused_sdp_choice.h>
 #include <ATen/ops/_scaled_dot_product_cudnn_attention.h>
 #include <ATen/ops/_scaled_dot_product_cudnn_attention_backward.h>
 #include <ATen/ops/constant_pad_nd.h>
@@ -97,24 +95,21 @@ bool in_flash(const AttentionPart& part) {
   return device::attends_in_bands(part) && !part.mask.defined();
 }
 
-/// Whether cuDNN's kernel is causal for this part; nothing where it knows no such part.
-std::optional<bool> cudnn_causality(const AttentionPart& part) {
-  const Band& band = part.band;
-  const bool diagonal = band.right == 0 && part.q.size(1) == part.k.size(1);
-  if (band.left >= 0 || (band.right >= 0 && !diagonal) || part.segments.begins.defined())
-    return std::nullopt;
-  return part.causal || diagonal;
+/// A band up to the diagonal is causality where there are as many keys as queries.
+AttentionPart with_causality(AttentionPart part) {
+  if (part.band.left < 0 && part.band.right == 0 && part.q.size(1) == part.k.size(1)) {
+    part.causal = true;
+    part.band = {};
+  }
+  return part;
 }
 
-/// Whether LibTorch would take cuDNN for such a sequence. It is then about twice as fast as
+/// cuDNN knows neither windows nor runs. Where LibTorch would take it, it is about twice as fast as
 /// LibTorch's own kernel.
 bool in_cudnn(const AttentionPart& part) {
-  if (!part.q.is_cuda() || !in_flash(part) || !cudnn_causality(part)) return false;
-  if (width_of(part) > kCudnnWidest) return false;
-  const std::int64_t choice = at::_fused_sdp_choice(
-      part.q.transpose(1, 2), part.k.transpose(1, 2), part.v.transpose(1, 2), std::nullopt, 0.0,
-      *cudnn_causality(part), part.scale, part.q.size(2) != part.k.size(2));
-  return static_cast<at::SDPBackend>(choice) == at::SDPBackend::cudnn_attention;
+  return part.q.is_cuda() && in_flash(part) && width_of(part) <= kCudnnWidest &&
+         part.band.left < 0 && part.band.right < 0 && !part.segments.begins.defined() &&
+         library_kernel(part) == at::SDPBackend::cudnn_attention;
 }
 
 Tensor cudnn_operand(const Tensor& x) {
@@ -124,7 +119,7 @@ Tensor cudnn_operand(const Tensor& x) {
 AttentionValue cudnn(const AttentionPart& part) {
   const auto results = at::_scaled_dot_product_cudnn_attention(
       cudnn_operand(part.q), cudnn_operand(part.k), cudnn_operand(part.v), std::nullopt,
-      /*compute_log_sumexp=*/true, 0.0, *cudnn_causality(part), false, part.scale);
+      /*compute_log_sumexp=*/true, 0.0, part.causal, false, part.scale);
   return {std::get<0>(results).transpose(1, 2).contiguous(),
           part_logsumexp(part, std::get<1>(results).flatten(2))};  // of [B, H, S, 1]
 }
@@ -136,7 +131,7 @@ AttentionGradients cudnn_backward(const AttentionPart& part, const AttentionValu
       grad_out.contiguous().transpose(1, 2), cudnn_operand(part.q), cudnn_operand(part.k),
       cudnn_operand(part.v), merged.out.contiguous().transpose(1, 2),
       kernel_logsumexp(part, merged.logsumexp).unsqueeze(3), none, none, Tensor(), Tensor(),
-      Tensor(), part.q.size(1), part.k.size(1), 0.0, *cudnn_causality(part), part.scale);
+      Tensor(), part.q.size(1), part.k.size(1), 0.0, part.causal, part.scale);
   return {q.transpose(1, 2), k.transpose(1, 2), v.transpose(1, 2)};
 }
 
@@ -147,13 +142,15 @@ bool attends_in_bands(const AttentionPart& part) {
   return half && width_of(part) <= kWidest;
 }
 
-AttentionValue attention_part(const AttentionPart& part) {
+AttentionValue attention_part(const AttentionPart& asked) {
+  const AttentionPart part = with_causality(asked);
   if (in_cudnn(part)) return cudnn(part);
   return in_flash(part) ? flash(part) : attention_part_by_products(part);
 }
 
-AttentionGradients attention_part_backward(const AttentionPart& part, const AttentionValue& merged,
+AttentionGradients attention_part_backward(const AttentionPart& asked, const AttentionValue& merged,
                                            const Tensor& grad_out) {
+  const AttentionPart part = with_causality(asked);
   if (in_cudnn(part)) return cudnn_backward(part, merged, grad_out);
   return in_flash(part) ? flash_backward(part, merged, grad_out)
                         : attention_part_by_products_backward(part, merged, grad_out);

@@ -1,9 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "tessera/model/operations.hpp"
 
-#include <ATen/SDPBackend.h>
-#include <ATen/ops/_fused_sdp_choice.h>
-
 #include <cmath>
 #include <limits>
 
@@ -49,9 +46,7 @@ Tensor attention_with_sinks(const Attention& input, double scale) {
 /// know. Its other ways keep all scores, or are slower than flash attention with padded values.
 bool flash_is_better(const kernels::AttentionPart& part) {
   if (part.mask.defined() || !kernels::attends_in_bands(part)) return false;
-  const auto choice = static_cast<at::SDPBackend>(at::_fused_sdp_choice(
-      part.q.transpose(1, 2), part.k.transpose(1, 2), part.v.transpose(1, 2), std::nullopt, 0.0,
-      part.causal, part.scale, part.q.size(2) != part.k.size(2)));
+  const at::SDPBackend choice = kernels::library_kernel(part);
   return choice != at::SDPBackend::flash_attention && choice != at::SDPBackend::cudnn_attention;
 }
 

@@ -160,8 +160,6 @@ bool is_one_line(const std::string& text) {
   return std::ranges::none_of(text, [](unsigned char c) { return c < ' ' && c != '\t'; });
 }
 
-}  // namespace
-
 /// Whether a flag with this value is read as the same value: commas part the elements of a list.
 bool is_a_flag(const Option& option, const Value& value) {
   if (!std::holds_alternative<Strings>(value) &&
@@ -171,6 +169,8 @@ bool is_a_flag(const Option& option, const Value& value) {
   return !config::assign(option, again, config::value_from_text(option, shown_value(value))) &&
          config::get(option, again) == value;
 }
+
+}  // namespace
 
 std::optional<Value> read_value(const Option& option, const TomlNode& node, Problems& problems) {
   auto value = plain_value(option, node);

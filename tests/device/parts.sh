@@ -127,6 +127,7 @@ part_g() {
 tessera=$(program tessera)
 life() { "$here/life.sh" "$tessera" "$@"; }
 speed() { "$here/speed.sh" "$tessera" "$@"; }
-bench() { ranks "$1" gpu "$tessera" bench "${@:2}" --json | python3 "$here/bench_values.py"; }  # RANKS VERB [FLAG...]
+# bench RANKS VERB [FLAG...], in a shell of its own
+bench() { set -o pipefail; ranks "$1" gpu "$tessera" bench "${@:2}" --json | python3 "$here/bench_values.py"; }
 export -f life speed bench sanitized
 export here root device out tessera

@@ -10,6 +10,8 @@
 
 #include "tessera/kernels/tensor.hpp"
 
+#include <ATen/SDPBackend.h>
+
 namespace tessera::kernels {
 
 /// Query i of Sq sees the keys from i + Sk - Sq - left to i + Sk - Sq + right: the last query and
@@ -48,6 +50,10 @@ struct AttentionGradients {
 /// Whether a part of these q, k and v may have a band and segments: hidden scores cost nothing, and
 /// one call takes a whole batch.
 bool attends_in_bands(const AttentionPart& part);
+
+/// The kernel that LibTorch's scaled_dot_product_attention would take on this GPU for a part
+/// without mask, band and segments.
+at::SDPBackend library_kernel(const AttentionPart& part);
 
 /// In blocks: on GPUs by flash attention for half types, cuDNN's where LibTorch would take it and
 /// there are neither windows nor segments, else LibTorch's; other types by products. On x86

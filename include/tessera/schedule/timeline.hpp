@@ -50,7 +50,7 @@ Timeline simulate(const ActionLists& lists, const StageMap& map,
 
 /// Ranks as rows, time to the right, a box for each action: blue forward, green backward, lighter
 /// and darker for I and W, the shade by stage on the rank; the microbatch's number where it fits.
-/// Readable on light and on dark pages.
+/// Readable on light and on dark pages. `title` is XML text, escaped where a user names a part.
 std::string to_svg(const Timeline& timeline, const StageMap& map, const std::string& title);
 
 }  // namespace tessera::schedule

@@ -249,8 +249,9 @@ TEST_F(StepWork, AttentionStaysInFlash) {
       const std::int64_t forward = found["launch aten::_flash_attention_forward"] + cudnn;
       EXPECT_EQ(found["launch aten::_scaled_dot_product_cudnn_attention_backward"], cudnn);
       EXPECT_EQ(found["launch aten::_flash_attention_backward"], forward - cudnn);
-      if (ranks == 1 || !documents)  // a document that crosses a border sees whole blocks
+      if (ranks == 1 || !documents) {  // a document that crosses a border sees whole blocks
         EXPECT_EQ(cudnn > 0, !documents && family != "deepseek_v3") << cudnn;
+      }
       if (ranks == 1) {
         EXPECT_EQ(forward, job.layers);
       }
