@@ -6,9 +6,13 @@
 
 #include <CLI/CLI.hpp>
 #include <algorithm>
+#include <charconv>
+#include <cmath>
+#include <concepts>
 #include <cstdint>
 #include <functional>
 #include <iostream>
+#include <limits>
 #include <optional>
 #include <vector>
 
@@ -67,13 +71,37 @@ std::string typed(const CLI::App& app) {
   fail(ExitCode::usage, "{}; `{} --help` shows its use", error.what(), typed(at));
 }
 
+/// CLI11 reads 010 as 8, and takes the nearest value for a number that does not fit.
+template <class T>
+std::string read_as_decimal(std::string& text) {
+  T value{};
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
+  if (error == std::errc{} && end == text.data() + text.size()) {
+    text = std::to_string(value);
+    return {};
+  }
+  return fmt::format("must be a whole number of {} to {}, not '{}'", std::numeric_limits<T>::min(),
+                     std::numeric_limits<T>::max(), text);
+}
+
+template <class T>
+struct ValueOf {
+  using Type = T;
+};
+template <class T>
+struct ValueOf<std::vector<T>> : ValueOf<T> {};
+template <class T>
+struct ValueOf<std::optional<T>> : ValueOf<T> {};
+
 /// Refuses values for which `holds` is false: "--ranks: must be 1 to 4096, not 0".
 void check(CLI::Option& option, std::function<bool(double)> holds, std::string rule) {
-  option.check([holds = std::move(holds), rule = std::move(rule)](const std::string& text) {
+  const auto wrong = [holds = std::move(holds), rule = std::move(rule)](std::string& text) {
     double value = 0;
-    const bool right = CLI::detail::lexical_cast(text, value) && holds(value);
+    const bool right =
+        CLI::detail::lexical_cast(text, value) && std::isfinite(value) && holds(value);
     return right ? std::string() : fmt::format("must be {}, not {}", rule, text);
-  });
+  };
+  option.transform(CLI::Validator(wrong, ""));  // the first check of all
 }
 
 }  // namespace
@@ -121,7 +149,15 @@ Flags::Flags(const std::string& summary, const std::string& command)
 
 template <class T>
 Flag Flags::add_option(const std::string& names, T& value, const std::string& help) {
-  return Flag(app_->add_option(names, value, help));
+  CLI::Option* option = app_->add_option(names, value, help);
+  using Value = typename ValueOf<T>::Type;
+  if constexpr (std::integral<Value>)
+    option->transform(CLI::Validator(&read_as_decimal<Value>, ""));
+  if constexpr (std::same_as<T, std::string>)
+    option->check([](const std::string& text) {
+      return text.empty() ? std::string("must not be empty") : std::string();
+    });
+  return Flag(option);
 }
 template Flag Flags::add_option(const std::string&, std::string&, const std::string&);
 template Flag Flags::add_option(const std::string&, int&, const std::string&);

@@ -30,7 +30,8 @@ parallel::StageOptions options_of(const plan::PrecisionPlan& precision, at::Devi
 /// One token from logits [vocab]; the draw is number `index` of the seed's stream.
 std::int64_t pick(const at::Tensor& logits, const Sampling& sampling, std::uint64_t index) {
   if (sampling.temperature <= 0) return logits.argmax().item<std::int64_t>();
-  at::Tensor scaled = logits.to(at::kDouble) / sampling.temperature;
+  at::Tensor scaled = logits.to(at::kDouble);
+  scaled = (scaled - scaled.max()) / sampling.temperature;  // the greatest stays finite
   if (sampling.top_k > 0 && sampling.top_k < scaled.numel()) {
     const at::Tensor least = std::get<0>(scaled.topk(sampling.top_k)).min();
     scaled = scaled.masked_fill(scaled < least, -HUGE_VAL);

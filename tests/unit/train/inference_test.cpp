@@ -57,6 +57,7 @@ TEST(Inference, SamplingIsAFunctionOfTheSeed) {
   EXPECT_EQ(a, model.generate({998, 5}, 20, {1.0, 0, 3}));
   EXPECT_NE(a, model.generate({998, 5}, 20, {1.0, 0, 4}));
   EXPECT_EQ(model.generate({998, 5}, 20, {1.0, 1, 3}), model.generate({998, 5}, 20, {}));
+  EXPECT_EQ(model.generate({998, 5}, 20, {1e-310, 0, 3}), model.generate({998, 5}, 20, {}));
 }
 
 TEST(Inference, RefusesWhatTheModelCannotTake) {
