@@ -107,10 +107,12 @@ CellFunction CellMaker::forward_of(const CellSpec& cell) const {
 }
 
 Model make_decoder(const DecoderShape& shape, std::int64_t max_positions, at::ScalarType dtype,
-                   at::Device device) {
-  const Angles angles = rotary_angles(shape, max_positions, kernels::accumulation_type(dtype));
+                   at::Device device, std::int64_t trained_positions) {
+  const bool yarn = stretched(shape, trained_positions > 0 ? trained_positions : max_positions);
+  const Angles angles =
+      rotary_angles(shape, max_positions, yarn, kernels::accumulation_type(dtype));
   Model model{spec_of(shape), {}, {angles.cos.to(device), angles.sin.to(device)}};
-  const CellMaker maker(shape, model, stretched(shape, max_positions));
+  const CellMaker maker(shape, model, yarn);
   for (const CellSpec& cell : model.cells) model.functions.push_back(maker.functions_of(cell));
   return model;
 }

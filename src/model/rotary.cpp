@@ -36,13 +36,15 @@ Tensor yarn_frequencies(std::int64_t dims, double theta, const Yarn& yarn, at::S
 
 }  // namespace
 
-bool stretched(const DecoderShape& shape, std::int64_t positions) {
-  return shape.yarn && !(shape.yarn->only_beyond && positions <= shape.yarn->original_max_position);
+bool stretched(const DecoderShape& shape, std::int64_t trained_positions) {
+  const auto& yarn = shape.yarn;
+  return yarn && !(yarn->only_beyond && trained_positions <= yarn->original_max_position);
 }
 
-Angles rotary_angles(const DecoderShape& shape, std::int64_t positions, at::ScalarType dtype) {
+Angles rotary_angles(const DecoderShape& shape, std::int64_t positions, bool stretched,
+                     at::ScalarType dtype) {
   const std::int64_t dims = shape.latent ? shape.latent->rope_dim : shape.head_dim;
-  if (stretched(shape, positions)) {
+  if (stretched) {
     const Tensor angles = at::outer(at::arange(positions, dtype),
                                     yarn_frequencies(dims, shape.rope_theta, *shape.yarn, dtype));
     const double factor = shape.yarn->rotation_factor();

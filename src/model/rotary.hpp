@@ -7,10 +7,12 @@
 
 namespace tessera::model {
 
-/// Of positions 0 to `positions` - 1, with the shape's scaling, in `dtype` (float32 or float64).
-Angles rotary_angles(const DecoderShape& shape, std::int64_t positions, at::ScalarType dtype);
+/// Does the shape's YaRN apply to a model that was trained on this many positions?
+bool stretched(const DecoderShape& shape, std::int64_t trained_positions);
 
-/// Does the shape's YaRN apply to a model for this many positions?
-bool stretched(const DecoderShape& shape, std::int64_t positions);
+/// Of positions 0 to `positions` - 1, with the shape's scaling, in `dtype` (float32 or float64).
+/// `stretched`: see above.
+Angles rotary_angles(const DecoderShape& shape, std::int64_t positions, bool stretched,
+                     at::ScalarType dtype);
 
 }  // namespace tessera::model

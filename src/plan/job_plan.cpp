@@ -154,10 +154,11 @@ InferencePlan plan_inference(const config::Resolved& resolved, std::int64_t voca
   check_model_keys(reading);
   config::throw_if_wrong(reading.problems);
   InferencePlan plan{
-      decoder_shape_of(resolved.job, vocabulary), precision_plan(resolved.job.training), {}};
+      decoder_shape_of(resolved.job, vocabulary), precision_plan(resolved.job.training), {}, 0};
   if (resolved.origin("training.mixed_precision_param") != "command line")
     plan.precision.compute = plan.precision.master;
   plan.load = load_plan(resolved, model::spec_of(plan.shape));
+  plan.trained_positions = resolved.job.training.seq_len;
   return plan;
 }
 

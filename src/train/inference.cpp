@@ -54,7 +54,7 @@ Inference::Inference(const plan::InferencePlan& plan, std::int64_t positions,
       mesh_(mesh::Layout::resolve({1, 1, 1, 1, 1}, 1), mesh::Rank{0}),
       device_(default_device()),
       model_(model::make_decoder(plan.shape, positions, precision_of(plan.precision).compute,
-                                 device_)),
+                                 device_, plan.trained_positions)),
       options_(options_of(plan.precision, device_)) {
   plan::check_vocabulary(tokenizer_vocab_, model_.name, model_.dimensions.vocab);
   check_memory_alone(plan, model_, device_);

@@ -107,6 +107,7 @@ struct InferencePlan {
   PrecisionPlan precision;  ///< of computation, too, training.dtype unless the command line
                             ///< names another
   LoadPlan load;
+  std::int64_t trained_positions = 0;  ///< of a sequence in training
 };
 /// `vocabulary`: of the tokenizer, 0 = unknown. Throws Error(usage) that lists all problems.
 InferencePlan plan_inference(const config::Resolved& job, std::int64_t vocabulary);
