@@ -36,22 +36,25 @@ class Verification {
         guarded(folder_ / shard.name, [&] { check_shard(shard, mine && deep_); });
     }
     if (const fs::path index = folder_ / kIndexName; part == 0 && fs::exists(index))
-      guarded(index, [&] {
-        check_index(File::open_to_read(index, ExitCode::checkpoint), manifest_.uuid, deep_);
-      });
-    if (part == 0 && findings_.empty()) guarded(folder_ / kManifestName, [&] { check_cover(); });
+      guarded(
+          index,
+          [&] {
+            check_index(File::open_to_read(index, ExitCode::checkpoint), manifest_.uuid, deep_);
+          },
+          /*is_needed=*/false);
+    if (part == 0 && can_load(findings_)) guarded(folder_ / kManifestName, [&] { check_cover(); });
     return findings_;
   }
 
  private:
   template <class Check>
-  void guarded(const fs::path& file, const Check& check) {
+  void guarded(const fs::path& file, const Check& check, bool is_needed = true) {
     try {
       check();
     } catch (const Error& error) {
-      findings_.push_back({file, error.what(), error.code() == ExitCode::checkpoint});
+      findings_.push_back({file, error.what(), error.code() == ExitCode::checkpoint, is_needed});
     } catch (const std::exception& error) {
-      findings_.push_back({file, error.what(), false});
+      findings_.push_back({file, error.what(), false, is_needed});
     }
   }
 
@@ -120,6 +123,10 @@ class Verification {
 
 std::vector<Finding> verify(const fs::path& step_folder, bool deep, int part, int parts) {
   return Verification(step_folder, deep).run(part, parts);
+}
+
+bool can_load(const std::vector<Finding>& findings) {
+  return std::ranges::none_of(findings, &Finding::is_needed);
 }
 
 std::optional<Finding> check_hint(const fs::path& folder) {

@@ -30,7 +30,7 @@ std::vector<Removal> plan_steps(const fs::path& folder, const PruneOptions& opti
   for (const StepFolder& step : newest_first(folder)) {
     const bool proven = kept > 0;  // the first that counts is read to its last byte
     const auto findings = verify(step.path, !proven);
-    if (!findings.empty()) {
+    if (!can_load(findings)) {
       if (!proven || !options.damaged) continue;
       if (std::ranges::all_of(findings, &Finding::is_damage))
         removals.push_back({step.path, describe(findings, 1)});
@@ -55,7 +55,7 @@ void retain(const fs::path& folder, const Retention& retention, std::int64_t sav
   for (const StepFolder& step : newest_first(folder)) {
     if (step.step >= saved_step || is_kept_for_ever(step.step, retention)) continue;
     if (kept < retention.keep_latest) {
-      kept += verify(step.path, false).empty();
+      kept += can_load(verify(step.path, false));
       continue;
     }
     try {

@@ -26,9 +26,10 @@ using tessera::app::steps_of;
 using tessera::metrics::human_bytes;
 
 int list(const std::string& argument) {
+  const auto steps = steps_of(argument);
   std::cout << fmt::format("{:<16} {:<21} {:>10} {:>6} {:>8}  {}\n", "step", "written", "bytes",
                            "files", "tensors", "mesh");
-  for (const auto& step : steps_of(argument)) {
+  for (const auto& step : steps) {
     const std::string name = step.path.filename().string();
     try {
       const checkpoint::Summary s = checkpoint::summarize(step.path);
@@ -57,16 +58,20 @@ void show_one(const fs::path& folder, bool with_tensors) {
 
 /// All are looked at before the first bad one ends the program with code 5.
 int verify(const std::string& argument, bool deep) {
-  std::size_t damaged = 0;
+  std::size_t damaged = 0, wrong_views = 0;
   const auto steps = steps_of(argument);
   for (const auto& step : steps) {
     const auto findings = checkpoint::verify(step.path, deep);
+    const bool whole = checkpoint::can_load(findings);
     std::cout << fmt::format("{}: {}\n", step.path.string(),
-                             !findings.empty() ? "DAMAGED"
-                             : deep            ? "valid, every byte compared"
-                                               : "complete");
-    for (const auto& finding : findings) std::cout << fmt::format("  {}\n", finding.what);
-    damaged += !findings.empty();
+                             !whole ? "DAMAGED"
+                             : deep ? "valid, every byte compared"
+                                    : "complete");
+    for (const auto& finding : findings)
+      std::cout << fmt::format("  {}{}\n", finding.what,
+                               finding.is_needed ? "" : " (resuming does not read this file)");
+    damaged += !whole;
+    wrong_views += whole && !findings.empty();
   }
   if (steps.back().path != argument)
     if (const auto hint = checkpoint::check_hint(steps.back().path.parent_path()))
@@ -74,6 +79,9 @@ int verify(const std::string& argument, bool deep) {
   tessera::require(damaged == 0, ExitCode::checkpoint,
                    "{} of {} checkpoints in {} are damaged; resuming skips them", damaged,
                    steps.size(), argument);
+  tessera::require(wrong_views == 0, ExitCode::checkpoint,
+                   "index.h5 of {} of {} checkpoints in {} is damaged; their weights are whole",
+                   wrong_views, steps.size(), argument);
   return 0;
 }
 

@@ -36,8 +36,8 @@ int run(const tessera::app::Args& args) {
   app.add_option("run", run_folder, "the run's folder (job.dump_folder), or its traces").required();
   if (!app.parse(args)) return 0;
   tessera::require(fs::is_directory(run_folder), tessera::ExitCode::usage,
-                   "the folder {} does not exist; name the run's folder (job.dump_folder)",
-                   run_folder);
+                   "{} {}; name the run's folder (job.dump_folder)", run_folder,
+                   fs::exists(run_folder) ? "is not a folder" : "does not exist");
   const fs::path folder = traces_folder(run_folder);
   const std::vector<CallTrace> traces = tessera::comm::traces_of_last_hang(folder);
   tessera::require(!traces.empty(), tessera::ExitCode::usage,

@@ -87,6 +87,17 @@ TracedCall call_of(const nlohmann::json& json) {
   return call;
 }
 
+/// False for numbers that no rank writes: a damaged file has them.
+bool is_possible(const CallTrace& trace) {
+  constexpr double kLatest_seconds = 1e11;  // in 3,000 years
+  const auto fits = [](int rank, int size) { return 0 <= rank && rank < size; };
+  return fits(trace.rank, trace.ranks) && trace.unix_seconds >= 0 &&
+         trace.unix_seconds < kLatest_seconds &&
+         std::ranges::all_of(trace.calls, [&](const TracedCall& call) {
+           return fits(call.rank, call.size) && call.size <= trace.ranks;
+         });
+}
+
 CallTrace trace_of(const nlohmann::json& json) {
   CallTrace trace;
   const auto take = [&](const char* key, auto& value) { json.at(key).get_to(value); };
@@ -97,6 +108,8 @@ CallTrace trace_of(const nlohmann::json& json) {
   take("failure", trace.failure);
   trace.standstill_seconds = json.value("standstill_seconds", 0.0);
   for (const nlohmann::json& call : json.at("calls")) trace.calls.push_back(call_of(call));
+  require(is_possible(trace), ExitCode::data,
+          "no traces of communication calls (a number is out of range); remove the file");
   return trace;
 }
 

@@ -163,14 +163,23 @@ class Rehearsal {
   }
 
   bool fail(PipelineRank rank, const Action& a, const std::string& why) {
-    fault_ =
-        fmt::format("pipeline rank {}, action {} ({}): {}", rank, next_[rank], to_string(a), why);
+    fault_ = fmt::format("pipeline rank {}, {} ({}): {}", rank, place_of(rank), to_string(a), why);
     return false;
   }
 
+  /// Of the rank's next action, among computations alone: transfers are not the user's.
+  std::string place_of(PipelineRank rank) const {
+    const auto next = lists_[rank].begin() + static_cast<std::ptrdiff_t>(next_[rank]);
+    return fmt::format("computation {}",
+                       1 + std::count_if(lists_[rank].begin(), next, [](const Action& a) {
+                         return a.kind == ActionKind::forward ||
+                                a.kind == ActionKind::weight_gradient || is_backward(a.kind);
+                       }));
+  }
+
   std::string waiting(PipelineRank rank, const Action& action) const {
-    std::string text = fmt::format("deadlock: pipeline rank {} waits at action {} ({})", rank,
-                                   next_[rank], to_string(action));
+    std::string text = fmt::format("deadlock: pipeline rank {} waits at {} ({})", rank,
+                                   place_of(rank), to_string(action));
     for (const PipelineRank other : lists_.indexes())
       if (const Action* a = at(other); a && other != rank)
         text += fmt::format(", rank {} at {}", other, to_string(*a));

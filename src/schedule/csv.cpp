@@ -35,6 +35,7 @@ constexpr std::string_view kTransfers[] = {"SEND_F",  "RECV_F",  "SEND_B",     "
                                            "UNSHARD", "RESHARD", "REDUCE_GRAD"};
 constexpr std::string_view kPairEnd = ")OVERLAP_F_B";
 constexpr std::size_t kCellShown = 40;
+constexpr std::string_view kUtf8Mark = "\xef\xbb\xbf";  ///< Excel begins files with it
 
 /// Takes the digits at the front of `text`.
 std::string_view take_digits(std::string_view& text) {
@@ -94,7 +95,7 @@ class Reader {
     std::ifstream in(file_);
     require(in.good(), ExitCode::data, "cannot read the schedule {}", file_.string());
     for (std::string line; std::getline(in, line);) {
-      ++row_;
+      if (++row_ == 1 && line.starts_with(kUtf8Mark)) line.erase(0, kUtf8Mark.size());
       if (!trimmed(line).empty()) take_row(line);
     }
     require(!lists_.empty(), ExitCode::usage,

@@ -48,7 +48,8 @@ fs::path newest_before(const Fault& fault) {
   if (fault.checkpoints.empty()) return {};
   const std::vector<checkpoint::StepFolder> steps = checkpoint::list_steps(fault.checkpoints);
   for (auto step = steps.rbegin(); step != steps.rend(); ++step)
-    if (step->step < fault.step && checkpoint::verify(step->path, false).empty()) return step->path;
+    if (step->step < fault.step && checkpoint::can_load(checkpoint::verify(step->path, false)))
+      return step->path;
   return {};
 }
 

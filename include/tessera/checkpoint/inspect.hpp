@@ -46,7 +46,11 @@ struct Finding {
   std::string what;
   /// What could not be read, for lack of a permission or of memory, may be whole.
   bool is_damage = true;
+  /// False for index.h5, which nothing that loads reads.
+  bool is_needed = true;
 };
+/// Is all that loading needs there, as far as these findings tell?
+bool can_load(const std::vector<Finding>& findings);
 
 /// Checks a step folder. Always: manifest (which must be of the step that the folder is named
 /// after), presence and size of each file, box tables and checksum tables. With `deep` every byte

@@ -26,15 +26,15 @@ struct Row {
   Checksums expected;
 };
 constexpr Row kRows[] = {
-    {Kind::eager_one_f_one_b, 2034, {0x660fa866, 0x3531bb8e, 0x9e1790fb}},
-    {Kind::gpipe, 2026, {0x4232c631, 0x8726a562, 0x6cd5a2a7}},
-    {Kind::one_f_one_b, 2027, {0xbf067bab, 0xf97da017, 0xf233e462}},
-    {Kind::interleaved, 2028, {0x91b98178, 0xa0dd10f5, 0x03dc4b24}},
-    {Kind::looped_bfs, 2029, {0xb00fecfa, 0xf882c9b9, 0xe069583d}},
-    {Kind::zb_h1, 2030, {0x6e25aaa8, 0x9f15da8c, 0xfc9cc102}},
-    {Kind::interleaved_zero_bubble, 2031, {0xd924befd, 0xaee9eea2, 0xfd979ff8}},
-    {Kind::zbv, 2032, {0xd54855e4, 0x9c1aaaa9, 0x7e2aa6ea}},
-    {Kind::dual_pipe_v, 2033, {0x568baac5, 0x317000c4, 0xd1aab4ac}}};
+    {Kind::eager_one_f_one_b, 2034, {0x660fa866, 0x3531bb8e, 0x0864174d}},
+    {Kind::gpipe, 2026, {0x4232c631, 0x8726a562, 0xd4a9515f}},
+    {Kind::one_f_one_b, 2027, {0xbf067bab, 0xf97da017, 0x9ee73545}},
+    {Kind::interleaved, 2028, {0x91b98178, 0xa0dd10f5, 0x6f283dc5}},
+    {Kind::looped_bfs, 2029, {0xb00fecfa, 0xf882c9b9, 0x27945ff7}},
+    {Kind::zb_h1, 2030, {0x6e25aaa8, 0x9f15da8c, 0x80fd83d7}},
+    {Kind::interleaved_zero_bubble, 2031, {0xd924befd, 0xaee9eea2, 0xb013be2f}},
+    {Kind::zbv, 2032, {0xd54855e4, 0x9c1aaaa9, 0x3a7b538f}},
+    {Kind::dual_pipe_v, 2033, {0x568baac5, 0x317000c4, 0x07477daf}}};
 
 std::uint32_t with(std::uint32_t crc, const std::string& text) {
   return crc32c(crc, text.data(), text.size() + 1);
