@@ -8,6 +8,7 @@
 #include "command_line.hpp"
 #include "corpus_flags.hpp"
 #include "data_inspect.hpp"
+#include "tessera/base/log.hpp"
 #include "tessera/data/prepare.hpp"
 
 namespace {
@@ -43,6 +44,10 @@ struct Prepare {
                      tessera::ExitCode::usage,
                      "'{}' is there and is not a token file; name another file", output);
     const data::Tokenizer loaded = data::Tokenizer::load(tokenizer);
+    if (!loaded.bos_id() && !loaded.eos_id())
+      tessera::log::warning(
+          "the tokenizer has no token for the begin or the end of a document: nothing separates "
+          "documents; name its eos_token in tokenizer_config.json");
     const auto folder = std::filesystem::absolute(output).parent_path();
     const data::TokenFileInfo info = data::prepare(corpus.open(folder), loaded, output, options,
                                                    data::terminal_progress("data prepare"));

@@ -6,11 +6,13 @@
 #include <iostream>
 #include <limits>
 #include <nlohmann/json.hpp>
+#include <utility>
 
 #include "command.hpp"
 #include "command_line.hpp"
 #include "corpus_flags.hpp"
 #include "tessera/base/json.hpp"
+#include "tessera/base/log.hpp"
 #include "tessera/data/tokenizer.hpp"
 #include "tessera/data/tokenizer_trainer.hpp"
 
@@ -53,11 +55,12 @@ struct Train {
   }
 
   /// What can be known before hours of training; the rest is compared when it is written.
+  /// Short texts give fewer words than were asked for.
   void refuse_another_size() const {
     const std::filesystem::path there = std::filesystem::path(output) / "tokenizer.json";
     std::error_code ignored;
     if (replace || !std::filesystem::exists(there, ignored)) return;
-    require(data::Tokenizer::load(there).vocab_size() == options.vocab_size, ExitCode::usage,
+    require(data::Tokenizer::load(there).vocab_size() <= options.vocab_size, ExitCode::usage,
             "'{}' has another tokenizer; name another folder, or replace it with --force", output);
   }
 
@@ -70,9 +73,12 @@ struct Train {
                                                    data::terminal_progress("tokenizer train"));
     data::write_tokenizer(output, vocabulary, options, replace);
     const std::size_t special_tokens = options.special_tokens.size();
+    const std::size_t size = vocabulary.tokens.size() + special_tokens;
+    if (std::cmp_less(size, options.vocab_size))
+      tessera::log::warning("the text has no more pairs to merge: {} tokens instead of {}", size,
+                            options.vocab_size);
     std::cout << fmt::format("{}: vocabulary of {}: 256 bytes, {} merges, {} special tokens\n",
-                             output, vocabulary.tokens.size() + special_tokens,
-                             vocabulary.merges.size(), special_tokens);
+                             output, size, vocabulary.merges.size(), special_tokens);
     return 0;
   }
 };

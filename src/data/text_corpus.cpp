@@ -173,6 +173,12 @@ std::int64_t TextCorpus::document_count() const {
   return static_cast<std::int64_t>(parts_->documents.size());
 }
 
+bool TextCorpus::has_jsonl() const {
+  return std::ranges::any_of(parts_->files, is_jsonl, &MappedFile::path);
+}
+bool TextCorpus::has_plain_text() const {
+  return !std::ranges::all_of(parts_->files, is_jsonl, &MappedFile::path);
+}
 bool TextCorpus::whole() const { return parts_->whole; }
 
 std::string TextCorpus::name() const {

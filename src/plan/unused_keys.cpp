@@ -70,6 +70,8 @@ class UnusedKeys : Rules {
     const char* no_pipeline = "parallelism.pipeline_parallel_degree is 1";
     warn(one_stage && !p.pipeline_parallel_split_points.empty(),
          "parallelism.pipeline_parallel_split_points", no_pipeline, {kPp});
+    warn(one_stage && !p.pipeline_parallel_schedule_csv.empty(),
+         "parallelism.pipeline_parallel_schedule_csv", no_pipeline, {kPp});
     warn(one_stage && !p.pipeline_parallel_microbatch_steps.empty(),
          "parallelism.pipeline_parallel_microbatch_steps", no_pipeline, {kPp});
     warn(p.tensor_parallel_degree == 1 && p.enable_async_tensor_parallel,

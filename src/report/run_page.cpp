@@ -29,7 +29,9 @@ std::string setting(const TrainingRun& run, std::string_view key) {
 
 std::string subtitle_of(const TrainingRun& run) {
   std::vector<std::string> parts;
-  if (!run.settings.empty())
+  if (const std::string config = setting(run, "model.hf_config"); !config.empty())
+    parts.push_back(config);
+  else if (!run.settings.empty())
     parts.push_back(setting(run, "model.name") + " " + setting(run, "model.flavor"));
   if (!run.attempts.empty()) {
     const metrics::Attempt& last = run.attempts.back();

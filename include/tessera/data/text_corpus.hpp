@@ -50,6 +50,9 @@ class TextCorpus {
   ~TextCorpus();
 
   std::int64_t document_count() const;
+  /// Whether any file is of that kind.
+  bool has_jsonl() const;
+  bool has_plain_text() const;
   /// False where first_bytes left something out.
   bool whole() const;
   /// For messages: "'a.txt'", "'a.txt' and 2 more files".
