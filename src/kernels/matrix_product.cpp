@@ -5,6 +5,7 @@
 
 #include <algorithm>
 
+#include "host/transposed.hpp"
 #include "tessera/base/error.hpp"
 #include "tessera/kernels/host_kernels.hpp"
 #include "tessera/kernels/instruction_set.hpp"
@@ -75,6 +76,11 @@ bool is_in_onednn(const Tensor& a, const Tensor& b) {
   return is_in_onednn(a) && a.size(0) * a.size(1) * b.size(1) >= kWorthOneDnn;
 }
 
+/// x with contiguous rows where it is a transpose, as oneDNN's linear layers need it.
+Tensor in_rows(const Tensor& x) {
+  return x.stride(0) == 1 && x.stride(1) > 1 ? transposed_copy(x.t()) : x;
+}
+
 /// Are these bfloat16 products to be left in float32?
 bool stays_wide(const Tensor& out, const Tensor& a) {
   return a.scalar_type() == at::kBFloat16 && out.scalar_type() == at::kFloat;
@@ -140,7 +146,7 @@ std::string host_engines() {
 
 Tensor mm(const Tensor& a, const Tensor& b) {
   if (!widens(a) && !is_in_onednn(a, b)) return at::mm(a, b);
-  if (!widens(a) && !onednn_takes_outputs()) return linear_in_onednn(a, b.t());
+  if (!widens(a) && !onednn_takes_outputs()) return linear_in_onednn(in_rows(a), in_rows(b.t()));
   Tensor out = at::empty({a.size(0), b.size(1)}, a.options());
   kernels::mm_out(out, a, b);
   return out;
