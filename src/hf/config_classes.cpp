@@ -17,7 +17,7 @@ using namespace model;
 DecoderShape read_llama(const JsonNode& config) {
   refuse_if_set(config, "attention_bias");
   refuse_if_set(config, "mlp_bias");
-  return read_common(config, Family::llama, {4096, 11008, 32, 32, 0, 0, 32000, 1e-6, 10000});
+  return read_common(config, Family::llama, {4096, 11008, 32, 32, 0, 0, 32000, 1e-6, 10000, 2048});
 }
 
 /// What the dense Qwen3 and the mixture share.
@@ -34,11 +34,12 @@ DecoderShape read_any_qwen3(const JsonNode& config, const Defaults& defaults) {
 }
 
 DecoderShape read_qwen3(const JsonNode& config) {
-  return read_any_qwen3(config, {4096, 22016, 32, 32, 32, 128, 151936, 1e-6, 10000});
+  return read_any_qwen3(config, {4096, 22016, 32, 32, 32, 128, 151936, 1e-6, 10000, 32768});
 }
 
 DecoderShape read_qwen3_moe(const JsonNode& config) {
-  DecoderShape shape = read_any_qwen3(config, {2048, 6144, 24, 32, 4, 0, 151936, 1e-6, 10000});
+  DecoderShape shape =
+      read_any_qwen3(config, {2048, 6144, 24, 32, 4, 0, 151936, 1e-6, 10000, 32768});
   const JsonNode dense = config["mlp_only_layers"];
   require(at_least(0, config["decoder_sparse_step"], 1) == 1 &&
               (dense.is_null() || dense.array().empty()),
@@ -52,8 +53,8 @@ DecoderShape read_qwen3_moe(const JsonNode& config) {
 }
 
 DecoderShape read_mixtral(const JsonNode& config) {
-  DecoderShape shape =
-      read_common(config, Family::mixtral, {4096, 14336, 32, 32, 8, 0, 32000, 1e-5, 1000000});
+  DecoderShape shape = read_common(config, Family::mixtral,
+                                   {4096, 14336, 32, 32, 8, 0, 32000, 1e-5, 1000000, 131072});
   require(config["sliding_window"].is_null(), ExitCode::usage,
           "{}: \"sliding_window\" is not supported for model_type mixtral; set it to null",
           config.where());
@@ -99,7 +100,7 @@ DecoderShape read_deepseek(const JsonNode& config) {
   require(scoring == "sigmoid", ExitCode::usage,
           "{}: scoring_func \"{}\" is not supported; use sigmoid", config.where(), scoring);
   DecoderShape shape = read_common(config, Family::deepseek_v3,
-                                   {7168, 18432, 61, 128, 128, 64, 129280, 1e-6, 10000});
+                                   {7168, 18432, 61, 128, 128, 64, 129280, 1e-6, 10000, 4096});
   require(shape.kv_heads == shape.heads, ExitCode::usage,
           "{}: latent attention has as many key-value heads as heads", config.where());
   shape.latent = read_latent(config);
@@ -132,8 +133,8 @@ void check_layer_types(const JsonNode& config, std::int64_t layers) {
 }
 
 DecoderShape read_gpt_oss(const JsonNode& config) {
-  DecoderShape shape =
-      read_common(config, Family::gpt_oss, {2880, 2880, 36, 64, 8, 64, 201088, 1e-5, 150000});
+  DecoderShape shape = read_common(config, Family::gpt_oss,
+                                   {2880, 2880, 36, 64, 8, 64, 201088, 1e-5, 150000, 131072});
   require(config["attention_bias"].boolean(true), ExitCode::usage,
           "{}: \"attention_bias\" = false is not supported", config.where());
   if (config["rope_parameters"].is_null() && !has_values(config["rope_scaling"])) {
@@ -145,7 +146,10 @@ DecoderShape read_gpt_oss(const JsonNode& config) {
   }
   check_layer_types(config, shape.layers);
   shape.attention_biases = shape.sinks = true;
-  shape.window = positive(config["sliding_window"], 128);
+  const JsonNode window = config["sliding_window"];
+  if (config.object().contains("sliding_window") && window.is_null())
+    window.refuse("gpt-oss needs it in every other layer; give the number of keys");
+  shape.window = positive(window, 128);
   shape.mixture = read_mixture(config, "num_local_experts", 128, 4);
   shape.mixture->routing.normalise = true;
   shape.mixture->hidden = shape.hidden;

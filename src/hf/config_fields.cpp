@@ -4,8 +4,11 @@
 #include <algorithm>
 #include <cmath>
 #include <nlohmann/json.hpp>
+#include <string>
+#include <vector>
 
 #include "tessera/base/error.hpp"
+#include "tessera/base/suggest.hpp"
 
 namespace tessera::hf {
 
@@ -13,36 +16,73 @@ using namespace model;
 
 namespace {
 
+constexpr const char* kPartialRotary = "partial_rotary_factor";
+
+double from_zero(const JsonNode& node, double otherwise) {
+  const double value = node.number(otherwise);
+  if (!(value >= 0 && std::isfinite(value))) node.refuse(fmt::format("{} is below 0", value));
+  return value;
+}
+
+/// transformers derives it from other values where it is null; where it is absent, the class has a
+/// default (0: none).
+std::int64_t derived_if_null(const JsonNode& config, const char* key, std::int64_t by_default,
+                             std::int64_t derived) {
+  const bool absent = !config.object().contains(key);
+  return positive(config[key], absent && by_default > 0 ? by_default : derived);
+}
+
 /// Of the model before it was stretched. transformers: the one beside the scaling, else the one
 /// within it, else max_position_embeddings.
 std::int64_t original_positions(const JsonNode& scaling, const JsonNode& config,
-                                std::int64_t otherwise) {
-  const std::int64_t most = positive(config["max_position_embeddings"], otherwise);
-  return positive(config[kOriginalPositions], positive(scaling[kOriginalPositions], most));
+                                std::int64_t max_positions) {
+  return positive(config[kOriginalPositions], positive(scaling[kOriginalPositions], max_positions));
 }
 
-RopeScaling llama3_scaling(const JsonNode& config, const JsonNode& model) {
-  RopeScaling scaling;
+double needed(const JsonNode& node, const char* by) {
+  if (node.is_null()) node.refuse(fmt::format("{} needs it", by));
+  return above_zero(node, 1);
+}
+
+/// Refuses what has no effect: a misspelt key would leave a default in its place. `type`: "" where
+/// none is named.
+void check_scaling_keys(const JsonNode& scaling, const std::string& type,
+                        std::vector<std::string> known) {
+  known.insert(known.end(), {"rope_type", "type", "rope_theta", kPartialRotary});
+  for (const auto& [key, value] : scaling.object().items()) {
+    if (value.is_null() || std::ranges::find(known, key) != known.end()) continue;
+    if (type.empty())
+      scaling[key].refuse("it has no effect without \"rope_type\"; name one, or remove the key");
+    scaling[key].refuse(
+        fmt::format("RoPE scaling of type \"{}\" has no such key{}; correct or remove it", type,
+                    did_you_mean(key, known)));
+  }
+}
+
+RopeScaling llama3_scaling(const JsonNode& config, std::int64_t original) {
   if (config["mscale_all_dim"].number(0) != 0)
     config["mscale_all_dim"].refuse("it is supported with YaRN alone");
-  scaling.factor = above_zero(config["factor"], scaling.factor);
-  scaling.low_freq_factor = above_zero(config["low_freq_factor"], scaling.low_freq_factor);
-  scaling.high_freq_factor = above_zero(config["high_freq_factor"], scaling.high_freq_factor);
-  scaling.original_max_position = original_positions(config, model, scaling.original_max_position);
-  return scaling;
+  check_scaling_keys(config, "llama3",
+                     {"factor", "low_freq_factor", "high_freq_factor", kOriginalPositions});
+  return {needed(config["factor"], "llama3"), needed(config["low_freq_factor"], "llama3"),
+          needed(config["high_freq_factor"], "llama3"), original};
 }
 
-Yarn yarn_scaling(const JsonNode& config, const JsonNode& model) {
+/// "finetuned" is in published files, for programs that stretch untrained models.
+Yarn yarn_scaling(const JsonNode& config, std::int64_t original) {
+  check_scaling_keys(config, "yarn",
+                     {"factor", "beta_fast", "beta_slow", "mscale", "mscale_all_dim",
+                      "attention_factor", "truncate", "finetuned", kOriginalPositions});
   Yarn yarn;
-  yarn.original_max_position = original_positions(config, model, yarn.original_max_position);
-  if (config["factor"].is_null()) config["factor"].refuse("YaRN needs it");
-  yarn.factor = above_zero(config["factor"], 1);
+  yarn.original_max_position = original;
+  yarn.factor = needed(config["factor"], "YaRN");
   yarn.beta_fast = above_zero(config["beta_fast"], 32);
   yarn.beta_slow = above_zero(config["beta_slow"], 1);
   yarn.truncate = config["truncate"].boolean(true);
-  yarn.mscale = config["mscale"].number(0);
-  yarn.mscale_all_dim = config["mscale_all_dim"].number(0);
-  yarn.attention_factor = config["attention_factor"].number(0);
+  yarn.mscale = from_zero(config["mscale"], 0);
+  yarn.mscale_all_dim = from_zero(config["mscale_all_dim"], 0);
+  if (const JsonNode factor = config["attention_factor"]; !factor.is_null())
+    yarn.attention_factor = above_zero(factor, 1);
   return yarn;
 }
 
@@ -50,16 +90,24 @@ Yarn yarn_scaling(const JsonNode& config, const JsonNode& model) {
 void read_scaling(DecoderShape& shape, const JsonNode& scaling, const JsonNode& config) {
   shape.rope_scaling.reset();
   if (scaling.is_null()) return;
-  const std::string type = scaling["rope_type"].string_or(scaling["type"].string_or("default"));
-  if (type == "llama3") {
-    shape.rope_scaling = llama3_scaling(scaling, config);
-  } else if (type == "yarn") {
-    shape.yarn = yarn_scaling(scaling, config);
+  const std::string named = scaling["rope_type"].string_or(scaling["type"].string_or(""));
+  const std::int64_t original = original_positions(scaling, config, shape.max_positions);
+  if (named == "llama3") {
+    shape.rope_scaling = llama3_scaling(scaling, original);
+  } else if (named == "yarn") {
+    shape.yarn = yarn_scaling(scaling, original);
   } else {
-    require(type == "default", ExitCode::usage,
+    require(named.empty() || named == "default", ExitCode::usage,
             "{}: RoPE scaling of type \"{}\" is not supported; use llama3, yarn or default",
-            scaling.where(), type);
+            scaling.where(), named);
+    check_scaling_keys(scaling, named, {});
   }
+}
+
+void refuse_partial_rotary(const JsonNode& config) {
+  if (const JsonNode factor = config[kPartialRotary]; factor.number(1) != 1)
+    factor.refuse(fmt::format("{} is not supported: Tessera rotates whole heads, as 1 does",
+                              factor.number(1)));
 }
 
 /// transformers 4 has rope_scaling and rope_theta, transformers 5 has rope_parameters. Where
@@ -67,6 +115,8 @@ void read_scaling(DecoderShape& shape, const JsonNode& scaling, const JsonNode& 
 void read_rope(DecoderShape& shape, const JsonNode& config, double default_theta) {
   const JsonNode parameters = config["rope_parameters"], scaling = config["rope_scaling"];
   const JsonNode& used = has_values(scaling) ? scaling : parameters;
+  refuse_partial_rotary(config);
+  if (has_values(used)) refuse_partial_rotary(used);
   read_scaling(shape, used, config);
   const auto theta_of = [&](const JsonNode& rope) {
     const double theta = above_zero(config["rope_theta"], default_theta);
@@ -116,21 +166,19 @@ DecoderShape read_common(const JsonNode& config, Family family, const Defaults& 
   shape.dim = positive(config["hidden_size"], d.dim);
   shape.layers = positive(config["num_hidden_layers"], d.layers);
   shape.heads = positive(config["num_attention_heads"], d.heads);
-  shape.kv_heads =
-      positive(config["num_key_value_heads"], d.kv_heads > 0 ? d.kv_heads : shape.heads);
-  shape.head_dim =
-      positive(config["head_dim"],
-               d.head_dim > 0 ? d.head_dim : std::max<std::int64_t>(1, shape.dim / shape.heads));
+  shape.kv_heads = derived_if_null(config, "num_key_value_heads", d.kv_heads, shape.heads);
+  shape.head_dim = derived_if_null(config, "head_dim", d.head_dim,
+                                   std::max<std::int64_t>(1, shape.dim / shape.heads));
   shape.hidden = positive(config["intermediate_size"], d.hidden);
   shape.vocab = positive(config["vocab_size"], d.vocab);
   shape.norm_eps = above_zero(config["rms_norm_eps"], d.eps);
-  shape.max_positions = positive(config["max_position_embeddings"], shape.max_positions);
+  shape.max_positions = positive(config["max_position_embeddings"], d.max_positions);
   shape.tied = config["tie_word_embeddings"].boolean(false);
   read_rope(shape, config, d.theta);
   require(shape.heads % shape.kv_heads == 0, ExitCode::usage,
           "{}: {} attention heads are not a multiple of {} key-value heads", config.where(),
           shape.heads, shape.kv_heads);
-  require(shape.head_dim % 2 == 0, ExitCode::usage,
+  require(shape.head_dim % 2 == 0 || family == Family::deepseek_v3, ExitCode::usage,
           "{}: head_dim {} must be even (RoPE rotates pairs)", config.where(), shape.head_dim);
   return shape;
 }
@@ -145,8 +193,8 @@ MixtureShape read_mixture(const JsonNode& config, const char* experts_key, std::
   require(mixture.routing.top_k <= mixture.routing.experts, ExitCode::usage,
           "{}: {} experts a token, of {}", config.where(), mixture.routing.top_k,
           mixture.routing.experts);
-  if (config["output_router_logits"].boolean(false))
-    mixture.auxiliary = config["router_aux_loss_coef"].number(0.001);
+  const double auxiliary = from_zero(config["router_aux_loss_coef"], 0.001);
+  if (config["output_router_logits"].boolean(false)) mixture.auxiliary = auxiliary;
   return mixture;
 }
 

@@ -28,6 +28,7 @@ struct Defaults {
   std::int64_t dim, hidden, layers, heads, kv_heads, head_dim,
       vocab;  ///< 0: kv_heads = heads, head_dim = dim / heads
   double eps, theta;
+  std::int64_t max_positions;
 };
 
 model::DecoderShape read_common(const JsonNode& config, model::Family family, const Defaults& d);

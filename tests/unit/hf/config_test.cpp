@@ -74,6 +74,26 @@ TEST_F(Config, WhatIsAbsentOrNullTakesTheDefault) {
   EXPECT_EQ(shape.vocab, 32000);
 }
 
+TEST_F(Config, NullHeadsFollowFromTheOthers) {
+  const auto shape_of = [&](const char* type, const std::string& more) {
+    return read_config(file(fmt::format(
+        R"({{"model_type": "{}", "hidden_size": 96, "num_attention_heads": 8{}}})", type, more)));
+  };
+  const std::string null = R"(, "num_key_value_heads": null, "head_dim": null)";
+  for (const char* type : {"llama", "qwen3", "qwen3_moe", "mixtral", "gpt_oss"}) {
+    EXPECT_EQ(shape_of(type, null).kv_heads, 8) << type;
+    EXPECT_EQ(shape_of(type, null).head_dim, 12) << type;
+  }
+  EXPECT_EQ(shape_of("gpt_oss", "").head_dim, 64);
+  EXPECT_EQ(shape_of("qwen3_moe", "").kv_heads, 4);
+  EXPECT_EQ(shape_of("qwen3", R"(, "num_key_value_heads": 2)").head_dim, 128);
+  // DeepSeek-V3's follows from its latents.
+  const model::DecoderShape latent = read_config(file(
+      R"({"model_type": "deepseek_v3", "hidden_size": 36, "num_attention_heads": 4)" + null + "}"));
+  EXPECT_EQ(latent.kv_heads, 4);
+  EXPECT_EQ(latent.head_dim, 192);
+}
+
 TEST_F(Config, ArchitecturesNameTheModelWhereItsTypeIsAbsent) {
   EXPECT_EQ(read_config(file(R"({"architectures": ["Mine", "Qwen3ForCausalLM"]})")).family,
             model::Family::qwen3);
@@ -91,6 +111,16 @@ TEST_F(Config, NumbersHaveBounds) {
               HasSubstr("qk_rope_head_dim 7 must be even"));
   EXPECT_THAT(refusal(R"({"model_type": "gpt_oss", "swiglu_limit": -1})"),
               HasSubstr("swiglu_limit: -1 is not above 0"));
+  EXPECT_THAT(refusal(R"({"model_type": "mixtral", "router_aux_loss_coef": -1})"),
+              HasSubstr("config.json, router_aux_loss_coef: -1 is below 0"));
+  const auto yarn = [&](const char* key) {
+    return refusal(fmt::format(
+        R"({{"model_type": "llama", "rope_scaling": {{"type": "yarn", "factor": 2, "{}": -3}}}})",
+        key));
+  };
+  EXPECT_THAT(yarn("attention_factor"), HasSubstr("attention_factor: -3 is not above 0"));
+  EXPECT_THAT(yarn("mscale"), HasSubstr("rope_scaling.mscale: -3 is below 0"));
+  EXPECT_THAT(yarn("mscale_all_dim"), HasSubstr("rope_scaling.mscale_all_dim: -3 is below 0"));
 }
 
 /// As convert_rope_params_to_dict() and standardize_rope_params() of transformers 5.
@@ -113,7 +143,8 @@ TEST_F(Config, RotaryEmbeddingIsThatOfTransformers) {
                      "original_max_position_embeddings": 64)")
                 .yarn->original_max_position,
             64);
-  EXPECT_EQ(shape_of(R"("rope_scaling": {"rope_type": "llama3", "factor": 8})")
+  EXPECT_EQ(shape_of(R"("rope_scaling": {"rope_type": "llama3", "factor": 8,
+                     "low_freq_factor": 1, "high_freq_factor": 4})")
                 .rope_scaling->original_max_position,
             256);
   EXPECT_EQ(
@@ -122,6 +153,62 @@ TEST_F(Config, RotaryEmbeddingIsThatOfTransformers) {
       refusal(R"({"model_type": "llama", )" + yarn + R"(}, "rope_parameters": {"rope_theta": 7}})"),
       HasSubstr("rope_scaling: it replaces rope_parameters, whose rope_theta is 7, and has "
                 "10000; set its rope_theta"));
+}
+
+TEST_F(Config, AbsentPositionsAreThoseOfTheClass) {
+  for (const auto& [type, positions] :
+       {std::pair("llama", 2048), std::pair("qwen3", 32768), std::pair("qwen3_moe", 32768),
+        std::pair("mixtral", 131072), std::pair("deepseek_v3", 4096),
+        std::pair("gpt_oss", 131072)}) {
+    const model::DecoderShape shape = read_config(file(fmt::format(
+        R"({{"model_type": "{}", "rope_scaling": {{"type": "yarn", "factor": 4}}}})", type)));
+    EXPECT_EQ(shape.max_positions, positions) << type;
+    EXPECT_EQ(shape.yarn->original_max_position, positions) << type;
+  }
+}
+
+TEST_F(Config, AScalingNeedsItsKeysAndNoOthers) {
+  const auto scaling = [&](const std::string& keys) {
+    return refusal(R"({"model_type": "llama", "rope_scaling": {)" + keys + "}}");
+  };
+  const std::string llama3 = R"("rope_type": "llama3", )", yarn = R"("type": "yarn", "factor": 4)";
+  const std::string whole = R"("factor": 8, "low_freq_factor": 1, "high_freq_factor": 4)";
+  EXPECT_THAT(scaling(R"("rope_type": "llama3")"),
+              HasSubstr("config.json, rope_scaling.factor: llama3 needs it"));
+  EXPECT_THAT(scaling(llama3 + R"("factor": 8, "high_freq_factor": 4)"),
+              HasSubstr("rope_scaling.low_freq_factor: llama3 needs it"));
+  EXPECT_THAT(scaling(llama3 + R"("factor": 8, "low_freq_factor": 4)"),
+              HasSubstr("rope_scaling.high_freq_factor: llama3 needs it"));
+  EXPECT_THAT(scaling(llama3 + R"("facter": 3)"),
+              HasSubstr("rope_scaling.facter: RoPE scaling of type \"llama3\" has no such key; "
+                        "did you mean 'factor'?; correct or remove it"));
+  EXPECT_THAT(scaling(llama3 + R"("beta_fast": 32, )" + whole), HasSubstr("beta_fast: RoPE"));
+  EXPECT_THAT(scaling(yarn + R"(, "beta_fats": 3)"), HasSubstr("did you mean 'beta_fast'"));
+  EXPECT_THAT(scaling(R"("type": "yarn")"), HasSubstr("rope_scaling.factor: YaRN needs it"));
+  EXPECT_THAT(scaling(R"("factor": 4)"),
+              HasSubstr("rope_scaling.factor: it has no effect without \"rope_type\"; name one"));
+  EXPECT_THAT(scaling(R"("type": "default", "factor": 4)"),
+              HasSubstr("rope_scaling.factor: RoPE scaling of type \"default\" has no such key"));
+  EXPECT_THAT(refusal(R"({"model_type": "qwen3", "rope_parameters": {"full_attention": {}}})"),
+              HasSubstr("rope_parameters.full_attention: it has no effect without"));
+  // Of published files.
+  for (const std::string& keys :
+       {llama3 + whole + R"(, "rope_theta": 7, "original_max_position_embeddings": 8192)",
+        yarn + R"(, "finetuned": true, "attention_factor": null, "other": null, "truncate": false)",
+        yarn + R"(, "rope_type": "yarn", "beta_fast": 32, "beta_slow": 1, "mscale": 1.0,
+                  "mscale_all_dim": 1.0, "original_max_position_embeddings": 4096)",
+        std::string(R"("rope_type": "default", "type": "default", "partial_rotary_factor": 1.0)")})
+    EXPECT_NO_THROW(read_config(file(R"({"model_type": "llama", "rope_scaling": {)" + keys + "}}")))
+        << keys;
+}
+
+TEST_F(Config, HeadsAreRotatedWhole) {
+  for (const char* keys :
+       {R"("partial_rotary_factor": 0.5)", R"("rope_parameters": {"partial_rotary_factor": 0.5})",
+        R"("rope_scaling": {"type": "yarn", "factor": 2, "partial_rotary_factor": 0.5})"})
+    EXPECT_THAT(refusal(fmt::format(R"({{"model_type": "llama", {}}})", keys)),
+                HasSubstr("partial_rotary_factor: 0.5 is not supported"));
+  EXPECT_NO_THROW(read_config(file(R"({"model_type": "llama", "partial_rotary_factor": 1.0})")));
 }
 
 TEST_F(Config, AnEmptyScalingIsNone) {
@@ -167,6 +254,12 @@ TEST_F(Config, WhatTesseraLacksIsRefused) {
               HasSubstr("attention_dropout: Tessera adds no noise"));
   EXPECT_THAT(refusal(R"({"model_type": "qwen3", "layer_types": ["sliding_attention"]})"),
               HasSubstr("Qwen3 has full attention alone"));
+}
+
+TEST_F(Config, WindowsOfGptOssAreNotLeftOut) {
+  EXPECT_EQ(read_config(file(R"({"model_type": "gpt_oss"})")).window, 128);
+  EXPECT_THAT(refusal(R"({"model_type": "gpt_oss", "sliding_window": null})"),
+              HasSubstr("config.json, sliding_window: gpt-oss needs it in every other layer"));
 }
 
 TEST_F(Config, MistakesAreNamedWithTheirPlace) {
