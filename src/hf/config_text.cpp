@@ -13,6 +13,11 @@ namespace {
 using namespace model;
 using OrderedJson = nlohmann::ordered_json;
 
+/// transformers gives gpt_oss YaRN where the file has none.
+OrderedJson no_scaling(Family family) {
+  return family == Family::gpt_oss ? OrderedJson{{"rope_type", "default"}} : OrderedJson();
+}
+
 OrderedJson scaling_of(const DecoderShape& shape) {
   if (const auto& s = shape.rope_scaling)
     return {{"rope_type", "llama3"},
@@ -20,7 +25,7 @@ OrderedJson scaling_of(const DecoderShape& shape) {
             {"low_freq_factor", s->low_freq_factor},
             {"high_freq_factor", s->high_freq_factor},
             {"original_max_position_embeddings", s->original_max_position}};
-  if (!shape.yarn || shape.yarn->only_beyond) return nullptr;
+  if (!shape.yarn || shape.yarn->only_beyond) return no_scaling(shape.family);
   const Yarn& y = *shape.yarn;
   OrderedJson yarn{
       {"rope_type", "yarn"},      {"factor", y.factor},

@@ -90,6 +90,13 @@ std::int64_t vocabulary_of(const checkpoint::CheckpointReader& opened) {
 
 }  // namespace
 
+model::DecoderShape shape_for_others(model::DecoderShape shape, const config::JobConfig& job,
+                                     std::int64_t step) {
+  if (step > 0) shape.max_positions = std::max(shape.max_positions, job.training.seq_len);
+  shape.settle_yarn(job.training.seq_len);
+  return shape;
+}
+
 fs::path import_weights(const fs::path& weights, const ImportOptions& options) {
   require(fs::exists(weights), ExitCode::data, "there is no file or folder '{}'; check the path",
           weights.string());
@@ -97,10 +104,12 @@ fs::path import_weights(const fs::path& weights, const ImportOptions& options) {
   require(checkpoint::list_steps(options.folder).empty(), ExitCode::usage,
           "{} has checkpoints already; choose another folder", options.folder.string());
   const hf::WeightFiles files(weights);
-  const model::DecoderShape shape =
-      plan::decoder_shape_of(job_of(weights, options).job, hf::vocabulary_rows(files));
+  const config::JobConfig job = job_of(weights, options).job;
+  const model::DecoderShape shape = plan::decoder_shape_of(job, hf::vocabulary_rows(files));
   const std::string differences =
-      options.config.empty() ? "" : hf::described_differences(model::properties_of(shape), weights);
+      options.config.empty() ? ""
+                             : hf::described_differences(
+                                   model::properties_of(shape_for_others(shape, job, 0)), weights);
   if (!differences.empty())
     log::warning("the weights in {} are those of another model: {}", weights.string(), differences);
   const hf::Import import(files, shape, options.dtype);
@@ -121,8 +130,7 @@ Exported export_hf(const fs::path& folder, const fs::path& out, const ExportOpti
           differences,
           job.model.hf_config ? "restore that file"
                               : "export it with the release of Tessera that saved it");
-  if (opened.step() > 0)  // has been trained with so many
-    shape.max_positions = std::max(shape.max_positions, job.training.seq_len);
+  shape = shape_for_others(std::move(shape), job, opened.step());
   const hf::Assets assets =
       hf::find_assets({options.tokenizer, job.model.hf_assets_path,
                        data::recorded_tokenizer(opened.extra()), job.model.hf_config},

@@ -37,8 +37,7 @@ Tensor yarn_frequencies(std::int64_t dims, double theta, const Yarn& yarn, at::S
 }  // namespace
 
 bool stretched(const DecoderShape& shape, std::int64_t trained_positions) {
-  const auto& yarn = shape.yarn;
-  return yarn && !(yarn->only_beyond && trained_positions <= yarn->original_max_position);
+  return shape.yarn && shape.yarn->applies_to(trained_positions);
 }
 
 Angles rotary_angles(const DecoderShape& shape, std::int64_t positions, bool stretched,

@@ -25,4 +25,9 @@ double Yarn::softmax_factor() const {
   return sharp * sharp;
 }
 
+void DecoderShape::settle_yarn(std::int64_t positions) {
+  if (yarn && !yarn->applies_to(positions)) yarn.reset();
+  if (yarn) yarn->only_beyond = false;
+}
+
 }  // namespace tessera::model

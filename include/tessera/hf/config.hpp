@@ -20,7 +20,7 @@ inline constexpr double kLatentEps = 1e-6;
 model::DecoderShape read_config(const std::filesystem::path& file);
 
 /// The config.json (transformers 4 spelling, which 5 reads too) that describes this shape; `dtype`
-/// is the weights'.
+/// is the weights'. YaRN that applies beyond some length only is omitted: settle it before.
 std::string config_text(const model::DecoderShape& shape, DType dtype);
 
 }  // namespace tessera::hf

@@ -10,8 +10,15 @@
 #include <vector>
 
 #include "tessera/base/dtype.hpp"
+#include "tessera/config/job_config.hpp"
+#include "tessera/model_spec/decoder_shape.hpp"
 
 namespace tessera::inputs {
+
+/// A job's model as programs must have it that know nothing of the job: with the positions that it
+/// was trained with, if it was, and YaRN if they make the job's model have it.
+model::DecoderShape shape_for_others(model::DecoderShape shape, const config::JobConfig& job,
+                                     std::int64_t step);
 
 struct ImportOptions {
   std::filesystem::path folder;  ///< a checkpoint folder: step-00000000 is made in it

@@ -30,6 +30,10 @@ struct Yarn {
   double attention_factor = 0;  ///< of cosines and sines; 0 = from the others
   bool only_beyond = false;     ///< TorchTitan's DeepSeek: none of it up to the original positions
 
+  /// Does a model for this many positions have it?
+  bool applies_to(std::int64_t positions) const {
+    return !only_beyond || positions > original_max_position;
+  }
   /// Of cosines and sines.
   double rotation_factor() const;
   /// Of the products of queries and keys.
@@ -80,6 +84,8 @@ struct DecoderShape {
   std::optional<MixtureShape> mixture;
 
   bool is_mixture(std::int64_t layer) const { return mixture && layer >= mixture->first_dense; }
+  /// Has YaRN from now on, or none, as a model for this many positions does.
+  void settle_yarn(std::int64_t positions);
 };
 
 }  // namespace tessera::model

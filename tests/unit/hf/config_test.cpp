@@ -59,6 +59,17 @@ TEST_F(Config, HasThePropertiesOfTheModel) {
             "");
 }
 
+TEST_F(Config, SaysWhetherTheModelHasYarn) {
+  const auto written_and_read = [&](const model::DecoderShape& shape) {
+    return read_config(file(config_text(shape, DType::bf16)));
+  };
+  model::DecoderShape gpt_oss = model::decoder_flavor("gpt_oss", "20b");
+  EXPECT_TRUE(written_and_read(gpt_oss).yarn);
+  gpt_oss.yarn.reset();
+  EXPECT_THAT(config_text(gpt_oss, DType::bf16), HasSubstr(R"("rope_type": "default")"));
+  EXPECT_FALSE(written_and_read(gpt_oss).yarn);
+}
+
 TEST_F(Config, KeepsThePositionsOfTheModel) {
   const std::string text = R"({"model_type": "llama", "max_position_embeddings": 4096})";
   EXPECT_THAT(config_text(read_config(file(text)), DType::bf16),
