@@ -4,6 +4,7 @@
 #include <array>
 #include <limits>
 #include <nlohmann/json.hpp>
+#include <set>
 
 #include "json_file.hpp"
 #include "tessera/base/error.hpp"
@@ -90,6 +91,22 @@ void copy_beside(const fs::path& from, const fs::path& to) {
           to.string(), problem.message());
 }
 
+/// Those of one file. What cannot be read there causes a warning: a text without its end runs on.
+void add_end_ids(const fs::path& file, std::vector<std::int32_t>& ids) {
+  const nlohmann::json json = parse_json(read_text(file).value_or(""));
+  if (!json.is_object())
+    log::warning("{} holds no JSON object: text does not end at its {}; correct the file",
+                 file.string(), kEndId);
+  if (!json.is_object() || !json.contains(kEndId) || json[kEndId].is_null()) return;
+  const nlohmann::json& ends = json[kEndId];
+  for (const nlohmann::json& end : ends.is_array() ? ends : nlohmann::json::array({ends}))
+    if (const auto id = whole_number(end, 0, std::numeric_limits<std::int32_t>::max()))
+      ids.push_back(static_cast<std::int32_t>(*id));
+    else
+      log::warning("{}, {}: {} is no token id, so that text does not end there; correct it",
+                   file.string(), kEndId, json_text(end));
+}
+
 OrderedJson token_json(const std::string& token) {
   return token.empty() ? OrderedJson() : OrderedJson(token);
 }
@@ -120,17 +137,14 @@ std::vector<std::int32_t> end_ids(const std::vector<fs::path>& places,
                                   const data::Tokenizer& tokenizer) {
   std::vector<std::int32_t> ids;
   if (const auto own = tokenizer.eos_id()) ids.push_back(*own);
+  std::set<fs::path> read;  // places may be the same
   for (const fs::path& place : places) {
+    if (place.empty()) continue;
     std::error_code ignored;
     const fs::path folder = fs::is_directory(place, ignored) ? place : place.parent_path();
-    for (const char* name : {kGenerationConfig, kModelConfig}) {
-      const nlohmann::json json = parse_json(read_text(folder / name).value_or(""));
-      if (!json.is_object() || !json.contains(kEndId)) continue;
-      const nlohmann::json& ends = json[kEndId];
-      for (const nlohmann::json& end : ends.is_array() ? ends : nlohmann::json::array({ends}))
-        if (const auto id = whole_number(end, 0, std::numeric_limits<std::int32_t>::max()))
-          ids.push_back(static_cast<std::int32_t>(*id));
-    }
+    for (const char* name : {kGenerationConfig, kModelConfig})
+      if (is_there(folder / name) && read.insert(fs::canonical(folder / name, ignored)).second)
+        add_end_ids(folder / name, ids);
   }
   return ids;
 }

@@ -36,7 +36,8 @@ struct AssetPlaces {
 Assets find_assets(const AssetPlaces& places, std::int64_t vocab);
 
 /// The ids after which a text ends: the tokenizer's own, and those of generation_config.json and
-/// config.json in these places, one or a list of them in each. `places`: folders, or files of them.
+/// config.json in these places, one or a list of them in each. `places`: folders, or files of them;
+/// "" is none. Warns of such a file that is damaged, and of an id that is no number.
 std::vector<std::int32_t> end_ids(const std::vector<std::filesystem::path>& places,
                                   const data::Tokenizer& tokenizer);
 
