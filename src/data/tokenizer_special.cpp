@@ -4,6 +4,8 @@
 #include <nlohmann/json.hpp>
 
 #include "tessera/base/file.hpp"
+#include "tessera/base/json.hpp"
+#include "tessera/base/log.hpp"
 
 namespace tessera::data {
 namespace {
@@ -49,17 +51,22 @@ SpecialIds from_template(const JsonNode& node, const Ids& ids) {
 }
 
 /// `id` as the configuration has it: replaced by its token, removed by its null, left where it says
-/// nothing.
+/// nothing. A token that is not there leaves it, with a warning: transformers would add the token,
+/// so that published files may have one.
 void apply_config(const nlohmann::json& config, const TextSource& source, const char* key,
                   const Ids& ids, std::optional<int>& id) {
   if (!config.is_object() || !config.contains(key)) return;
   const JsonNode node = JsonNode(config, source)[key];
   if (node.is_null()) {
     id.reset();
-  } else if (const auto named =
-                 id_in(ids, node.is_object() ? node["content"].string() : node.string())) {
-    id = named;
+    return;
   }
+  const std::string& token = node.is_object() ? node["content"].string() : node.string();
+  if (const auto named = id_in(ids, token))
+    id = named;
+  else
+    log::warning("{}: {} is not in tokenizer.json and is ignored; correct it, or add the token",
+                 node.where(), json_text(nlohmann::json(token)));
 }
 
 }  // namespace

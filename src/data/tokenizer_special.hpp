@@ -18,7 +18,7 @@ struct SpecialIds {
 };
 
 /// From tokenizer_config.json (null there means none), else from the template of "post_processor",
-/// else by usual names.
+/// else by usual names. Warns of a token in tokenizer_config.json that `ids` lack.
 SpecialIds find_special_ids(const JsonNode& tokenizer, const std::filesystem::path& config,
                             const StringMap<std::int32_t>& ids);
 

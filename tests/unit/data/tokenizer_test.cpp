@@ -223,6 +223,16 @@ TEST(SpecialIds, ComeFromConfigurationTemplateOrUsualNames) {
               R"({"bos_token": {"content": "<|im_start|>"}, "eos_token": "<|im_end|>"})");
   EXPECT_EQ(Tokenizer::load(folder.path()).bos_id(), 626);
   EXPECT_EQ(Tokenizer::load(folder.path()).eos_id(), 627);
+  folder.file("tokenizer_config.json",
+              R"({"bos_token": {"content": "<|typo|>"}, "eos_token": "<|end|>"})");
+  testing::internal::CaptureStderr();
+  const Tokenizer tokenizer = Tokenizer::load(folder.path());
+  EXPECT_THAT(testing::internal::GetCapturedStderr(),
+              AllOf(HasSubstr("tokenizer_config.json, bos_token: \"<|typo|>\" is not in "
+                              "tokenizer.json and is ignored"),
+                    HasSubstr("eos_token: \"<|end|>\" is not in tokenizer.json")));
+  EXPECT_EQ(tokenizer.bos_id(), std::nullopt);
+  EXPECT_EQ(tokenizer.eos_id(), 625);
   folder.file("tokenizer_config.json", R"({"eos_token": null})");
   EXPECT_EQ(Tokenizer::load(folder.path()).eos_id(), std::nullopt);
   folder.file("tokenizer_config.json", R"({"eos_token": 7})");
