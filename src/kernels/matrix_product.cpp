@@ -76,7 +76,8 @@ bool is_in_onednn(const Tensor& a, const Tensor& b) {
   return is_in_onednn(a) && a.size(0) * a.size(1) * b.size(1) >= kWorthOneDnn;
 }
 
-/// x with contiguous rows where it is a transpose, as oneDNN's linear layers need it.
+/// x with contiguous rows where it is a transpose. LibTorch copies the inputs of oneDNN's linear
+/// layers so, on one thread; weights it takes as they are.
 Tensor in_rows(const Tensor& x) {
   return x.stride(0) == 1 && x.stride(1) > 1 ? transposed_copy(x.t()) : x;
 }
@@ -146,7 +147,7 @@ std::string host_engines() {
 
 Tensor mm(const Tensor& a, const Tensor& b) {
   if (!widens(a) && !is_in_onednn(a, b)) return at::mm(a, b);
-  if (!widens(a) && !onednn_takes_outputs()) return linear_in_onednn(in_rows(a), in_rows(b.t()));
+  if (!widens(a) && !onednn_takes_outputs()) return linear_in_onednn(in_rows(a), b.t());
   Tensor out = at::empty({a.size(0), b.size(1)}, a.options());
   kernels::mm_out(out, a, b);
   return out;
