@@ -107,9 +107,10 @@ fs::path import_weights(const fs::path& weights, const ImportOptions& options) {
   const config::JobConfig job = job_of(weights, options).job;
   const model::DecoderShape shape = plan::decoder_shape_of(job, hf::vocabulary_rows(files));
   const std::string differences =
-      options.config.empty() ? ""
-                             : hf::described_differences(
-                                   model::properties_of(shape_for_others(shape, job, 0)), weights);
+      options.config.empty()
+          ? ""
+          : hf::described_differences(model::properties_for_others(shape, job.training.seq_len),
+                                      weights);
   if (!differences.empty())
     log::warning("the weights in {} are those of another model: {}", weights.string(), differences);
   const hf::Import import(files, shape, options.dtype);

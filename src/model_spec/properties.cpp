@@ -52,6 +52,11 @@ Properties properties_of(const DecoderShape& shape) {
   return all;
 }
 
+Properties properties_for_others(DecoderShape shape, std::int64_t trained_positions) {
+  shape.settle_yarn(trained_positions);
+  return properties_of(shape);
+}
+
 Properties properties_in(std::string_view state) {
   const nlohmann::json stored = parse_json(state);
   Properties then;

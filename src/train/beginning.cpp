@@ -28,7 +28,8 @@ class Beginning {
  private:
   LoadTarget target() {
     return {trainer_.stages().holdings(), *plan_.model.spec, mesh_,
-            trainer_.source().tokenizer_hash()};
+            trainer_.source().tokenizer_hash(),
+            model::properties_for_others(plan_.model.shape, plan_.data.seq_len)};
   }
 
   void initialize() { trainer_.stages().initialize(plan_.run.seed); }

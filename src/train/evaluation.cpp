@@ -43,7 +43,9 @@ class Evaluation {
       const comm::Watchdog::Patience patience(
           std::chrono::seconds(plan_.comm.save_timeout_seconds));
       load_newest_weights(
-          {stages_->holdings(), model_, mesh_, samples_.validation->tokenizer_hash()}, plan_.load);
+          {stages_->holdings(), model_, mesh_, samples_.validation->tokenizer_hash(),
+           model::properties_for_others(plan_.model.shape, plan_.data.seq_len)},
+          plan_.load);
     }
     const ValidationResult result =
         Validator(plan_.data, model_, mesh_, *stages_, *samples_.validation).run(0);

@@ -62,7 +62,8 @@ Inference::Inference(const plan::InferencePlan& plan, std::int64_t positions,
   stage_.emplace(model_, Range{0, static_cast<std::int64_t>(model_.cells.size())}, mesh_, options_,
                  *reducer_);
   load_newest_weights(
-      {stage_->weights().holdings(), model_, mesh_, tokenizer ? tokenizer->content_hash() : 0},
+      {stage_->weights().holdings(), model_, mesh_, tokenizer ? tokenizer->content_hash() : 0,
+       model::properties_for_others(plan.shape, plan.trained_positions)},
       plan.load);
 }
 

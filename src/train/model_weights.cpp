@@ -55,7 +55,8 @@ void load_hf_model(const LoadTarget& target, const std::filesystem::path& path,
   if (target.mesh.rank() == mesh::Rank(0)) {
     if (choice.mismatch != plan::Mismatch::ignore) weights->warn_of_unused();
     weights->warn_of_borrowed();
-    warn_of_other_model(path.string(), hf::described_differences(target.model.properties, path));
+    const auto& described = target.for_others.empty() ? target.model.properties : target.for_others;
+    warn_of_other_model(path.string(), hf::described_differences(described, path));
     log::info("weights from {}", path.string());
   }
   TensorViews views = views_of(target);

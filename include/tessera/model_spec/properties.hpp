@@ -2,6 +2,7 @@
 // What a model computes that the shapes of its tensors do not show.
 #pragma once
 
+#include <cstdint>
 #include <map>
 #include <string>
 #include <string_view>
@@ -18,6 +19,10 @@ inline constexpr const char* kPropertiesKey = "model";
 
 /// Heads, rotary embedding, epsilon of the norms, window, and the choice of experts.
 Properties properties_of(const DecoderShape& shape);
+
+/// The same as another program describes a model that was trained on so many positions: with YaRN
+/// if they exceed those of a YaRN of `only_beyond`, which a checkpoint does not name.
+Properties properties_for_others(DecoderShape shape, std::int64_t trained_positions);
 
 /// Those in the training state of a checkpoint; none if it says nothing of them.
 Properties properties_in(std::string_view state);

@@ -6,6 +6,7 @@
 #include <filesystem>
 
 #include "tessera/mesh/device_mesh.hpp"
+#include "tessera/model_spec/properties.hpp"
 #include "tessera/parallel/stage.hpp"
 #include "tessera/plan/checkpoint_plan.hpp"
 
@@ -18,6 +19,8 @@ struct LoadTarget {
   mesh::DeviceMesh& mesh;
   /// of the tokenizer that is in use; 0: not known
   std::uint64_t tokenizer_hash = 0;
+  /// what a config.json beside Hugging Face weights is compared with; empty: those of `model`
+  model::Properties for_others = {};
 };
 
 /// Collective over the mesh. Fills this rank's masters and buffers from a step folder, or from the

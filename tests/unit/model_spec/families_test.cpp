@@ -80,5 +80,16 @@ TEST(Families, NamesThatAreNotThereGetSuggestions) {
   EXPECT_THAT(message_of("gpt_oss", "7b"), HasSubstr("debugmodel, 20b, 120b"));
 }
 
+/// DeepSeek-V3 has YaRN beyond 4,096 positions.
+TEST(Properties, ForOthersHaveTheYarnOfTheTraining) {
+  const DecoderShape shape = decoder_flavor("deepseek_v3", "671B");
+  const auto scaling = [&](std::int64_t positions) {
+    return properties_for_others(shape, positions).at("rope_scaling");
+  };
+  EXPECT_EQ(scaling(4096), "none");
+  EXPECT_EQ(scaling(4097).substr(0, 9), "yarn(40, ");
+  EXPECT_EQ(properties_of(shape).at("rope_scaling"), "none");
+}
+
 }  // namespace
 }  // namespace tessera::model

@@ -160,6 +160,18 @@ TEST_P(Families, ExportedAgainIsTheSameFile) {
   EXPECT_LE((logits - expected(GetParam(), "logits", DType::f32)).abs().max().item<double>(), 1e-5);
 }
 
+TEST(FamiliesMistakes, ADescriptionOfAnotherModelIsNamed) {
+  OneRank job("mixtral", "float32");
+  const auto warnings = [&](model::Properties described) {
+    testing::internal::CaptureStderr();
+    load_hf_model({job.trainer.stages().holdings(), job.model, job.mesh, 0, std::move(described)},
+                  kFamilies + "mixtral");
+    return testing::internal::GetCapturedStderr();
+  };
+  EXPECT_THAT(warnings({}), testing::Not(testing::HasSubstr("rope_theta")));
+  EXPECT_THAT(warnings({{"rope_theta", "7"}}), testing::HasSubstr("rope_theta is 7, was"));
+}
+
 TEST(FamiliesMistakes, AreNamed) {
   OneRank job("mixtral", "float32");
   const std::string error = error_of(ExitCode::data, [&] {
