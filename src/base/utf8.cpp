@@ -57,6 +57,11 @@ CodePoint last_code_point(std::string_view text) noexcept {
   return {};
 }
 
+std::string_view without_byte_order_mark(std::string_view text) noexcept {
+  constexpr std::string_view kMark = "\xEF\xBB\xBF";
+  return text.starts_with(kMark) ? text.substr(kMark.size()) : text;
+}
+
 std::size_t valid_utf8_prefix(std::string_view text) noexcept {
   std::size_t i = 0;
   while (true) {

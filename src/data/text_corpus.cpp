@@ -14,6 +14,7 @@
 #include "tessera/base/error.hpp"
 #include "tessera/base/json.hpp"
 #include "tessera/base/log.hpp"
+#include "tessera/base/utf8.hpp"
 #include "text_files.hpp"
 
 namespace tessera::data {
@@ -107,10 +108,9 @@ void TextCorpus::Parts::add(const fs::path& path) {
   const MappedFile& file =
       files.emplace_back(open_text(path, options.scratch, options.first_bytes));
   if (!is_jsonl(path)) require_text(file);
-  constexpr std::string_view kByteOrderMark = "\xEF\xBB\xBF";
-  const std::size_t begin = file.bytes().starts_with(kByteOrderMark) ? kByteOrderMark.size() : 0;
-  for (Range range : find_documents(path, beginning(file.bytes().substr(begin)))) {
-    range.begin += static_cast<std::int64_t>(begin);
+  const std::string_view text = without_byte_order_mark(file.bytes());
+  for (Range range : find_documents(path, beginning(text))) {
+    range.begin += text.data() - file.bytes().data();
     documents.push_back({range, files.size() - 1});
   }
 }

@@ -78,9 +78,7 @@ bool is_in_onednn(const Tensor& a, const Tensor& b) {
 
 /// x with contiguous rows where it is a transpose. LibTorch copies the inputs of oneDNN's linear
 /// layers so, on one thread; weights it takes as they are.
-Tensor in_rows(const Tensor& x) {
-  return x.stride(0) == 1 && x.stride(1) > 1 ? transposed_copy(x.t()) : x;
-}
+Tensor in_rows(const Tensor& x) { return by_columns(x) ? transposed_copy(x.t()) : x; }
 
 /// Are these bfloat16 products to be left in float32?
 bool stays_wide(const Tensor& out, const Tensor& a) {

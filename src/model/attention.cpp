@@ -55,7 +55,7 @@ CellFunction CellMaker::projections(bool biased) const {
 CellFunction CellMaker::attention(int layer) const {
   Attention how;
   if (shape_.window > 0 && layer % 2 == 0) how.window = shape_.window;
-  if (stretched_ && shape_.latent)
+  if (shape_.yarn && shape_.latent)
     how.scale =
         shape_.yarn->softmax_factor() / std::sqrt(static_cast<double>(model_.dimensions.head_dim));
   return [layer = static_cast<std::size_t>(layer), how](Flow& flow, const CellContext& context) {

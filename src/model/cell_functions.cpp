@@ -108,11 +108,11 @@ CellFunction CellMaker::forward_of(const CellSpec& cell) const {
 
 Model make_decoder(const DecoderShape& shape, std::int64_t max_positions, at::ScalarType dtype,
                    at::Device device, std::int64_t trained_positions) {
-  const bool yarn = stretched(shape, trained_positions > 0 ? trained_positions : max_positions);
-  const Angles angles =
-      rotary_angles(shape, max_positions, yarn, kernels::accumulation_type(dtype));
+  DecoderShape settled = shape;
+  settled.settle_yarn(trained_positions > 0 ? trained_positions : max_positions);
+  const Angles angles = rotary_angles(settled, max_positions, kernels::accumulation_type(dtype));
   Model model{spec_of(shape), {}, {angles.cos.to(device), angles.sin.to(device)}};
-  const CellMaker maker(shape, model, yarn);
+  const CellMaker maker(settled, model);
   for (const CellSpec& cell : model.cells) model.functions.push_back(maker.functions_of(cell));
   return model;
 }

@@ -10,9 +10,8 @@ namespace tessera::model {
 /// Makes the functions of a model's cells from their specs.
 class CellMaker {
  public:
-  /// `stretched`: YaRN takes part (see rotary.hpp). Both references must outlive this object.
-  CellMaker(const DecoderShape& shape, const ModelSpec& model, bool stretched)
-      : shape_(shape), model_(model), stretched_(stretched) {}
+  /// The shape's YaRN is settled. Both references must outlive this object.
+  CellMaker(const DecoderShape& shape, const ModelSpec& model) : shape_(shape), model_(model) {}
 
   CellFunctions functions_of(const CellSpec& cell) const;
 
@@ -34,7 +33,6 @@ class CellMaker {
 
   const DecoderShape& shape_;
   const ModelSpec& model_;
-  bool stretched_;
 };
 
 }  // namespace tessera::model

@@ -36,14 +36,9 @@ Tensor yarn_frequencies(std::int64_t dims, double theta, const Yarn& yarn, at::S
 
 }  // namespace
 
-bool stretched(const DecoderShape& shape, std::int64_t trained_positions) {
-  return shape.yarn && shape.yarn->applies_to(trained_positions);
-}
-
-Angles rotary_angles(const DecoderShape& shape, std::int64_t positions, bool stretched,
-                     at::ScalarType dtype) {
+Angles rotary_angles(const DecoderShape& shape, std::int64_t positions, at::ScalarType dtype) {
   const std::int64_t dims = shape.latent ? shape.latent->rope_dim : shape.head_dim;
-  if (stretched) {
+  if (shape.yarn) {
     const Tensor angles = at::outer(at::arange(positions, dtype),
                                     yarn_frequencies(dims, shape.rope_theta, *shape.yarn, dtype));
     const double factor = shape.yarn->rotation_factor();

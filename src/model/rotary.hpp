@@ -7,12 +7,8 @@
 
 namespace tessera::model {
 
-/// Does the shape's YaRN apply to a model that was trained on this many positions?
-bool stretched(const DecoderShape& shape, std::int64_t trained_positions);
-
-/// Of positions 0 to `positions` - 1, with the shape's scaling, in `dtype` (float32 or float64).
-/// `stretched`: see above.
-Angles rotary_angles(const DecoderShape& shape, std::int64_t positions, bool stretched,
-                     at::ScalarType dtype);
+/// Of positions 0 to `positions` - 1, with the scaling of a shape whose YaRN is settled, in `dtype`
+/// (float32 or float64).
+Angles rotary_angles(const DecoderShape& shape, std::int64_t positions, at::ScalarType dtype);
 
 }  // namespace tessera::model

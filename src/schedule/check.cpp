@@ -170,11 +170,9 @@ class Rehearsal {
   /// Of the rank's next action, among computations alone: transfers are not the user's.
   std::string place_of(PipelineRank rank) const {
     const auto next = lists_[rank].begin() + static_cast<std::ptrdiff_t>(next_[rank]);
-    return fmt::format("computation {}",
-                       1 + std::count_if(lists_[rank].begin(), next, [](const Action& a) {
-                         return a.kind == ActionKind::forward ||
-                                a.kind == ActionKind::weight_gradient || is_backward(a.kind);
-                       }));
+    const auto before =
+        std::count_if(lists_[rank].begin(), next, [](const Action& a) { return computes(a.kind); });
+    return fmt::format("computation {}", before + 1);
   }
 
   std::string waiting(PipelineRank rank, const Action& action) const {

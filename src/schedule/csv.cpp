@@ -12,6 +12,7 @@
 #include <string_view>
 
 #include "tessera/base/error.hpp"
+#include "tessera/base/utf8.hpp"
 
 namespace tessera::schedule {
 namespace {
@@ -35,7 +36,6 @@ constexpr std::string_view kTransfers[] = {"SEND_F",  "RECV_F",  "SEND_B",     "
                                            "UNSHARD", "RESHARD", "REDUCE_GRAD"};
 constexpr std::string_view kPairEnd = ")OVERLAP_F_B";
 constexpr std::size_t kCellShown = 40;
-constexpr std::string_view kUtf8Mark = "\xef\xbb\xbf";  ///< Excel begins files with it
 
 /// Takes the digits at the front of `text`.
 std::string_view take_digits(std::string_view& text) {
@@ -95,7 +95,7 @@ class Reader {
     std::ifstream in(file_);
     require(in.good(), ExitCode::data, "cannot read the schedule {}", file_.string());
     for (std::string line; std::getline(in, line);) {
-      if (++row_ == 1 && line.starts_with(kUtf8Mark)) line.erase(0, kUtf8Mark.size());
+      if (++row_ == 1) line = without_byte_order_mark(line);
       if (!trimmed(line).empty()) take_row(line);
     }
     require(!lists_.empty(), ExitCode::usage,

@@ -18,6 +18,8 @@ struct CodePoint {
 CodePoint first_code_point(std::string_view text) noexcept;
 /// The character at the end of `text`.
 CodePoint last_code_point(std::string_view text) noexcept;
+/// Without the byte order mark that some programs begin files with.
+std::string_view without_byte_order_mark(std::string_view text) noexcept;
 /// Bytes at the beginning of `text` that are whole characters.
 std::size_t valid_utf8_prefix(std::string_view text) noexcept;
 /// `text` with U+FFFD in place of what is not a character. The beginning of a character is replaced

@@ -67,7 +67,7 @@ void transpose_block(Rows<const float> from, Rows<float> to, std::int64_t rows,
 
 /// Processors do not foresee that the next block follows in all of these lines.
 void prefetch_block(Rows<const float> from, std::int64_t rows, std::int64_t columns) {
-  constexpr std::int64_t line = 16;
+  constexpr std::int64_t line = 64 / sizeof(float);
   for (std::int64_t row = 0; row < rows; ++row)
     for (std::int64_t column = 0; column < columns; column += line)
       __builtin_prefetch(from.data + row * from.stride + column);

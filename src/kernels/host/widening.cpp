@@ -2,6 +2,7 @@
 #include "widening.hpp"
 
 #include "host/run.hpp"
+#include "host/transposed.hpp"
 
 namespace tessera::kernels {
 namespace {
@@ -31,8 +32,6 @@ void for_parts(const Runs& runs, const Body& body) {
                  [&](std::int64_t begin, std::int64_t end) { body(0, begin, end - begin); });
   }
 }
-
-bool by_columns(const Tensor& x) { return x.dim() == 2 && x.stride(0) == 1 && x.stride(1) > 1; }
 
 }  // namespace
 
