@@ -8,6 +8,7 @@
 #include <cmath>
 
 #include "bench.hpp"
+#include "cold.hpp"
 #include "tessera/base/error.hpp"
 #include "two_part_fit.hpp"
 
@@ -36,14 +37,21 @@ void measure_links(comm::World& world, double seconds, planner::Host& host) {
                                                1 << 19, 1 << 21, 1 << 23};
   const double each = seconds / (2 * kSizes.size());
   for (const std::int64_t bytes : kSizes) {
-    MessageBuffers buffers(bytes, ranks);
-    const double moved = 4 * static_cast<double>(buffers.whole.size()) * (ranks - 1) / ranks;
+    Cold<MessageBuffers> sets(static_cast<double>(bytes) * (ranks + 1) / ranks,
+                              [&] { return MessageBuffers(bytes, ranks); });
+    const double moved = 4 * static_cast<double>(sets.next().whole.size()) * (ranks - 1) / ranks;
     const auto add = [&](const std::function<void()>& call) {
       works.push_back(
           {moved, std::ceil(std::log2(ranks)), median_seconds(world.control(), call, each)});
     };
-    add([&] { all->all_gather(buffers.own(), buffers.all()).wait(); });
-    add([&] { all->reduce_scatter(buffers.all(), buffers.own()).wait(); });
+    add([&] {
+      MessageBuffers& buffers = sets.next();
+      all->all_gather(buffers.own(), buffers.all()).wait();
+    });
+    add([&] {
+      MessageBuffers& buffers = sets.next();
+      all->reduce_scatter(buffers.all(), buffers.own()).wait();
+    });
   }
   const TwoRates rates = fit_two_rates(works, {host.rank_bytes_per_second, 1 / host.call_seconds});
   host.rank_bytes_per_second = rates.first;

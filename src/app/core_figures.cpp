@@ -10,6 +10,7 @@
 
 #include "bench.hpp"
 #include "calibration.hpp"
+#include "cold.hpp"
 #include "tessera/kernels/adamw.hpp"
 #include "tessera/kernels/attention_part.hpp"
 #include "tessera/kernels/host_kernels.hpp"
@@ -37,24 +38,6 @@ constexpr std::array kAttentions{
     std::array<std::int64_t, 4>{4, 256, 8, 16}, std::array<std::int64_t, 4>{4, 256, 4, 64},
     std::array<std::int64_t, 4>{1, 1024, 4, 16}, std::array<std::int64_t, 4>{1, 1024, 2, 64}};
 constexpr double kMeasurements = 2 * kProducts.size() + 2 * kAttentions.size() + 10;
-
-/// As many sets of tensors as exceed the caches: a step comes back to a tensor after many others.
-/// `round_bytes` are used from one set to the next.
-template <class Set>
-class Cold {
- public:
-  template <class Make>
-  Cold(double round_bytes, const Make& make) {
-    constexpr double kBeyondCaches = 96 << 20;
-    const double count = std::clamp(std::ceil(kBeyondCaches / round_bytes), 1.0, 256.0);
-    for (std::size_t i = 0; i <= static_cast<std::size_t>(count); ++i) sets_.push_back(make());
-  }
-  Set& next() { return sets_[++at_ % sets_.size()]; }
-
- private:
-  std::vector<Set> sets_;
-  std::size_t at_ = 0;
-};
 
 struct ProductTensors {
   at::Tensor a, b, out;

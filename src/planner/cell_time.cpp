@@ -104,6 +104,10 @@ void CellClock::offload(CellTime& out, double bytes) const {
   out.input[Category::offload] += std::max(0.0, link - out.backward()) + memory;
 }
 
+/// Operations on a host of each pair of a range of queries with one of keys that it sees: slices,
+/// the attention, and sums in float32.
+constexpr Launches kLaunchesOfARange{12, 24};
+
 /// More of a mixture's, where tokens go once to each rank (simulated-gpu.md counts them).
 constexpr double kLaunchesOfTokensOnce = 23, kWithACapacity = 12;
 
@@ -121,6 +125,11 @@ void CellClock::host(CellTime& out, bool mixture) const {
   }
   if (machine_.host) {  // the same cores start an operation and do it
     const HostRank& host = *machine_.host;
+    if (work_.cp > 1) {  // a rank has two ranges of each sequence
+      const double seen = 2 * work_.cp + 1;
+      launches.forward += seen * kLaunchesOfARange.forward;
+      launches.backward += seen * kLaunchesOfARange.backward;
+    }
     const double operation =
         host.node.kernel_seconds + (host.threads > 1 ? host.node.fork_seconds : 0);
     out.forward[Category::host] += launches.forward * operation;

@@ -44,8 +44,8 @@ Group group_of(const Machine& machine, int ranks, int stride) {
 }
 
 double turn_seconds(const Machine& machine, int ranks) {
-  if (!machine.host || machine.host->crowd <= 1) return 0;
-  return (ranks - 1) * machine.host->node.switch_seconds;
+  if (!machine.host || machine.host->crowd <= 1 || ranks <= 1) return 0;
+  return machine.host->node.switch_seconds;
 }
 
 double gather_seconds(const Machine& machine, double bytes, const Group& group) {

@@ -22,7 +22,7 @@ struct Group {
 Group group_of(const Machine& machine, int ranks, int stride);
 
 /// Where ranks take turns on a core: more of a call that all of `ranks` must enter before one
-/// continues. What is started early, as FSDP's gathers, meets ranks that had their turn.
+/// continues. The core has run each of its ranks once by then, however many enter the call.
 double turn_seconds(const Machine& machine, int ranks);
 
 /// all_gather to, or reduce_scatter of, `bytes` on every rank.

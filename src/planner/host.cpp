@@ -99,7 +99,7 @@ Host this_host() {
   host.thread_rate = 0.88;
   host.rank_bytes_per_second = 5e9;
   host.call_seconds = 2e-6;
-  host.switch_seconds = 2e-4;
+  host.switch_seconds = 1.4e-4;
   return host;
 }
 

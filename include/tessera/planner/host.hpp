@@ -29,7 +29,7 @@ struct Host {
 
   double rank_bytes_per_second = 0;  ///< of a rank in a collective
   double call_seconds = 0;           ///< of a message, or a round of a collective, beside its bytes
-  double switch_seconds = 0;  ///< more where ranks take turns on a core and wait for each other
+  double switch_seconds = 0;         ///< more of a call, where ranks take turns on a core
   double checkpoint_bytes_per_second = 0;  ///< written and flushed by the node; 0: not known
 };
 

@@ -146,12 +146,15 @@ TEST(HostPrice, WaitingForARanksTurnCosts) {
   fast.switch_seconds = 0;
   const std::vector<std::string> tensor{"--parallelism.tensor_parallel_degree", "4"};
   const auto exposed = [&](const Host& host, int ranks) {
-    return price_on(machine_of(host, 1), ranks, tensor).exposed.tp;
+    return price_on(machine_of(host, 1), ranks, tensor).exposed;
   };
-  EXPECT_DOUBLE_EQ(exposed(slow, 4), exposed(fast, 4));  // a core for each rank
-  // Six layers with four pairs of calls, of three turns each, on a core that two ranks share.
-  const double microbatches = 64.0 / 2 / 8;
-  EXPECT_NEAR(exposed(slow, 8) - exposed(fast, 8), microbatches * 6 * 4 * 2 * 3 * 4e-5 * 2, 1e-9);
+  EXPECT_DOUBLE_EQ(exposed(slow, 4).tp, exposed(fast, 4).tp);  // a core for each rank
+  // Six layers with four pairs of calls, of one turn each, on a core that two ranks share.
+  const Exposed late = exposed(slow, 8), early = exposed(fast, 8);
+  const double microbatches = 64.0 / 2 / 8, turn = 4e-5 * 2;
+  EXPECT_NEAR(late.tp - early.tp, microbatches * 6 * 4 * 2 * turn, 1e-9);
+  // Weights of six layers, of the embedding and of the output are gathered twice and reduced.
+  EXPECT_NEAR(late.dp - early.dp, microbatches * (6 + 2) * 3 * turn, 1e-9);
 }
 
 TEST(HostPrice, ReplicasCopyNoShardedWeights) {
