@@ -40,18 +40,13 @@ void measure_links(comm::World& world, double seconds, planner::Host& host) {
     Cold<MessageBuffers> sets(static_cast<double>(bytes) * (ranks + 1) / ranks,
                               [&] { return MessageBuffers(bytes, ranks); });
     const double moved = 4 * static_cast<double>(sets.next().whole.size()) * (ranks - 1) / ranks;
-    const auto add = [&](const std::function<void()>& call) {
+    const auto add = [&](const auto& call) {
+      const auto once = [&] { call(sets.next()); };
       works.push_back(
-          {moved, std::ceil(std::log2(ranks)), median_seconds(world.control(), call, each)});
+          {moved, std::ceil(std::log2(ranks)), median_seconds(world.control(), once, each)});
     };
-    add([&] {
-      MessageBuffers& buffers = sets.next();
-      all->all_gather(buffers.own(), buffers.all()).wait();
-    });
-    add([&] {
-      MessageBuffers& buffers = sets.next();
-      all->reduce_scatter(buffers.all(), buffers.own()).wait();
-    });
+    add([&](MessageBuffers& of) { all->all_gather(of.own(), of.all()).wait(); });
+    add([&](MessageBuffers& of) { all->reduce_scatter(of.all(), of.own()).wait(); });
   }
   const TwoRates rates = fit_two_rates(works, {host.rank_bytes_per_second, 1 / host.call_seconds});
   host.rank_bytes_per_second = rates.first;

@@ -95,16 +95,15 @@ void CellParts::share_keys(double forward, double backward, double kv_bytes) {
   const int steps = work.cp - 1;
   double there = 0, back = 0, calls = 0;  // of one forward
   if (work.gathers_keys) {
-    const double gather =
-        gather_seconds(machine, own * work.cp, group) + turn_seconds(machine, work.cp);
+    const double gather = gather_seconds(machine, own * work.cp, group) + turn_seconds(machine);
     // Gradients are added in float32, after all are there.
     const double wide = 4 / element_bytes(work.precision);
     there = exposed(gather, forward);
-    back = exposed(gather, backward) + turn_seconds(machine, work.cp) +
+    back = exposed(gather, backward) + turn_seconds(machine) +
            gather_seconds(machine, own * wide * work.cp, group);
     calls = 1;
   } else {
-    const double send = send_seconds(machine, own, group) + turn_seconds(machine, 2);
+    const double send = send_seconds(machine, own, group) + turn_seconds(machine);
     there = steps * exposed(send, forward);
     back = steps * exposed(2 * send, backward);
     calls = steps;

@@ -87,8 +87,8 @@ void CellParts::tensor_parallel(bool again) {
       tokens() * static_cast<double>(work.model.dim) * element_bytes(work.precision);
   const bool overlaps =
       (stack.tp_overlap && format_of(work.precision) != Format::fp4) || work.async_tp;
-  const double call = gather_seconds(machine, bytes, group_of(machine, work.tp, 1)) +
-                      turn_seconds(machine, work.tp);
+  const double call =
+      gather_seconds(machine, bytes, group_of(machine, work.tp, 1)) + turn_seconds(machine);
   const double seconds = 2 * call * (overlaps ? stack.tp_exposed : 1);
   time.forward[Category::tp] += seconds;
   time.input[Category::tp] += seconds;
@@ -102,8 +102,8 @@ void CellParts::gather_logits() {
   if (work.tp == 1) return;
   const double bytes =
       tokens() * static_cast<double>(work.model.vocab) * element_bytes(work.precision);
-  time.forward[Category::tp] += gather_seconds(machine, bytes, group_of(machine, work.tp, 1)) +
-                                turn_seconds(machine, work.tp);
+  time.forward[Category::tp] +=
+      gather_seconds(machine, bytes, group_of(machine, work.tp, 1)) + turn_seconds(machine);
   time.forward[Category::loss] += stream_seconds(machine, 2 * bytes);  // in the order of columns
   ++time.calls;
 }

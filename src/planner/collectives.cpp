@@ -43,8 +43,8 @@ Group group_of(const Machine& machine, int ranks, int stride) {
   return {ranks, std::clamp(machine.nvlink_domain / std::max(1, stride), 1, std::max(1, ranks))};
 }
 
-double turn_seconds(const Machine& machine, int ranks) {
-  if (!machine.host || machine.host->crowd <= 1 || ranks <= 1) return 0;
+double turn_seconds(const Machine& machine) {
+  if (!machine.host || machine.host->crowd <= 1) return 0;
   return machine.host->node.switch_seconds;
 }
 

@@ -21,9 +21,9 @@ struct Group {
 /// `stride`: distance of neighbours in the numbering of all GPUs.
 Group group_of(const Machine& machine, int ranks, int stride);
 
-/// Where ranks take turns on a core: more of a call that all of `ranks` must enter before one
-/// continues. The core has run each of its ranks once by then, however many enter the call.
-double turn_seconds(const Machine& machine, int ranks);
+/// Where ranks take turns on a core: more of a call that ranks must enter before one continues. The
+/// core has run each of its ranks once by then, however many enter the call.
+double turn_seconds(const Machine& machine);
 
 /// all_gather to, or reduce_scatter of, `bytes` on every rank.
 double gather_seconds(const Machine& machine, double bytes, const Group& group);

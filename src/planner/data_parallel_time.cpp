@@ -98,7 +98,7 @@ Times fsdp_unit(const Workload& work, const Machine& machine, const Stack& stack
                       once_a_step * replica_seconds(work, machine, stack, params);
   out[Category::dp] = std::max(0.0, there - forward) + std::max(0.0, back - backward) +
                       stack.overlap_tax * (std::min(there, forward) + std::min(back, backward));
-  out[Category::dp] += fsdp_calls(work) * turn_seconds(machine, work.fsdp * work.replicate);
+  out[Category::dp] += fsdp_calls(work) * turn_seconds(machine);
   if (work.fsdp == 1) return out;  // whole weights stay where they are
   const double copied = stack.fsdp_copies * params.dense_gathered * stack.gather_bytes;
   out[Category::copies] += stream_seconds(machine, copied) * (work.reshard ? 3 : 2 * gathers);

@@ -70,7 +70,7 @@ MessageSeconds messages_of(const Workload& work, const Machine& machine, const S
   const int domains = (work.gpus + machine.nvlink_domain - 1) / machine.nvlink_domain;
   const double leave = std::min(1.0, static_cast<double>(domains - 1) / (ranks - 1));
   const double delay = blocks ? slowest : fastest + leave * (slowest - fastest);
-  return {delay + turn_seconds(machine, 2), blocks};
+  return {delay + turn_seconds(machine), blocks};
 }
 
 std::shared_ptr<const ActionLists> lists_of(const Pipeline& pipeline, int microbatches) {
