@@ -24,6 +24,12 @@ int announced_local_ranks() {
   return 0;
 }
 
+int announced_ranks() {
+  for (const char* variable : {"OMPI_COMM_WORLD_SIZE", "SLURM_STEP_NUM_TASKS"})
+    if (const int ranks = number_in(variable); ranks > 0) return ranks;
+  return 0;
+}
+
 int shared_cores() {
   if (number_in("OMPI_MCA_orte_bound_at_launch") > 0) return 0;
   const bool under_mpirun = std::getenv("OMPI_COMM_WORLD_LOCAL_SIZE") != nullptr;

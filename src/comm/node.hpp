@@ -6,6 +6,8 @@ namespace tessera::comm {
 
 /// Ranks of this job on this node as the launcher announces them; 0 when it does not say.
 int announced_local_ranks();
+/// Ranks of this job on all nodes, likewise.
+int announced_ranks();
 /// Cores that the ranks of this node share; 0 when each rank was bound to cores of its own.
 int shared_cores();
 /// Do more ranks of this job than cores run on this node? Then a rank that waits takes time from

@@ -13,6 +13,7 @@
 #include "node.hpp"
 #include "peers.hpp"
 #include "staged_communicator.hpp"
+#include "start_settings.hpp"
 #include "tessera/base/error.hpp"
 #include "tessera/comm/rank_record.hpp"
 
@@ -28,6 +29,7 @@ std::string processor_name() {
 
 void initialise_mpi(int* argc, char*** argv) {
   yield_when_oversubscribed();
+  const StartSettings settings;
   int begun = 0, provided = MPI_THREAD_SINGLE;
   MPI_Initialized(&begun);
   require(begun == 0, ExitCode::environment,

@@ -24,7 +24,8 @@ enum class Backend : std::uint8_t { mpi, strict, nccl };
 class World {
  public:
   /// Before MPI_Init it sets OMPI_MCA_mpi_yield_when_idle=1 when this node has more ranks than
-  /// cores.
+  /// cores. During MPI_Init it sets OMPI_MCA_mtl and OMPI_MCA_ess_singleton_isolated, unless they
+  /// are set or ranks run on other nodes.
   World(int* argc, char*** argv);
   ~World();
   World(const World&) = delete;
