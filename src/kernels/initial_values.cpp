@@ -8,6 +8,7 @@
 #include <cmath>
 
 #include "host/parallel_for.hpp"
+#include "host/row_functions.hpp"
 #include "normal.hpp"
 #include "tessera/base/error.hpp"
 
@@ -61,12 +62,13 @@ template <class T>
 void fill_rows(T* out, const Philox& philox, const BoxRows& rows, std::int64_t begin,
                std::int64_t end, const CutNormal& normal) {
   std::array<double, 512> piece;
+  const auto draw = host_functions().draw_normals;
   const std::int64_t width = rows.width();
   for (std::int64_t row = begin; row < end; ++row) {
     for (std::int64_t column = 0; column < width; column += std::ssize(piece)) {
       const std::int64_t count = std::min<std::int64_t>(std::ssize(piece), width - column);
-      draw_normals(philox, rows.first_index(row) + static_cast<std::uint64_t>(column), count,
-                   normal, piece.data());
+      draw(philox, rows.first_index(row) + static_cast<std::uint64_t>(column), count, normal,
+           piece.data());
       for (std::int64_t i = 0; i < count; ++i)
         out[row * width + column + i] = static_cast<T>(piece[i]);
     }

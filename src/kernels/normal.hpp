@@ -22,8 +22,4 @@ struct CutNormal {
 
 CutNormal cut_normal(double mean, double deviation, double low, double high);
 
-/// out[i] = the value of element first + i, for i < count.
-void draw_normals(const Philox& philox, std::uint64_t first, std::int64_t count,
-                  const CutNormal& normal, double* out);
-
 }  // namespace tessera::kernels

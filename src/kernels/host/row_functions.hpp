@@ -5,6 +5,7 @@
 
 #include "element_kernels.hpp"
 #include "host/attention_shape.hpp"
+#include "normal.hpp"
 #include "row_types.hpp"
 
 namespace tessera::kernels {
@@ -65,6 +66,9 @@ struct HostFunctions {
   AdamWSweep<double, double, double> adamw_f64;
   AdamWFunctions<float> adamw_f32;
   AdamWFunctions<Bf16> adamw_bf16;
+  /// out[i] = the initial value of element first + i, for i < count; the same bits in each table.
+  void (*draw_normals)(const Philox& philox, std::uint64_t first, std::int64_t count,
+                       const CutNormal& normal, double* out);
 };
 
 namespace kokkos {

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // The table of the row functions in TESSERA_ISA_NAMESPACE; included once, after them.
+#include "host/normal_rows.hpp"
 #include "host/row_functions.hpp"
 
 namespace tessera::kernels::TESSERA_ISA_NAMESPACE {
@@ -41,6 +42,7 @@ extern constexpr HostFunctions host_functions{
     .adamw_f64 = &adamw<double, double, double>,
     .adamw_f32 = adamw_functions<float>(),
     .adamw_bf16 = adamw_functions<Bf16>(),
+    .draw_normals = &draw_normals,
 };
 
 }  // namespace tessera::kernels::TESSERA_ISA_NAMESPACE

@@ -3,7 +3,10 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
+#include <limits>
+#include <utility>
 
 #include "normal.hpp"
 #include "tessera/base/error.hpp"
@@ -59,6 +62,41 @@ TEST(InitialValues, SixteenOfThemStayForEver) {
       -0x1.0627fda85723ep-6, 0x1.a72073ba77228p-8,  0x1.07f96d6855fb1p-6,  0x1.e8dabc3572df5p-6,
       -0x1.dfca179bcd069p-6, 0x1.100070506bdb6p-12, 0x1.6d11dc4154c11p-8,  0x1.10f0ad18db27cp-8};
   for (int i = 0; i < 16; ++i) EXPECT_EQ(got.view(-1)[i].item<double>(), want[i]) << i;
+}
+
+/// Element `index` one at a time, from philox4x32() and normal_quantile().
+double twin(const CutNormal& n, std::uint64_t index) {
+  const PhiloxBlock block = weight_stream.block(index);
+  const std::uint64_t k = (std::uint64_t{block[1]} << 32 | block[0]) & 0xfffffffffffffu;
+  const double u = (static_cast<double>(k) + 0.5) * 0x1p-52;
+  const double p = n.probability_low + u * (n.probability_high - n.probability_low);
+  const double value =
+      n.mean + n.deviation * normal_quantile(std::clamp(p, 0x1p-60, 1.0 - 0x1p-53));
+  return std::clamp(value, n.low, n.high);
+}
+
+// By vectors, for odd numbers of elements: both tails, their far parts, and indices over 32 bits.
+TEST(InitialValues, AreThoseOfTheTwinBitByBit) {
+  constexpr double infinity = std::numeric_limits<double>::infinity();
+  constexpr std::int64_t rows = std::int64_t{1} << 33, width = 701;
+  for (const auto& [low, high] : {std::pair{-infinity, infinity},
+                                  {-2.0, 3.0},
+                                  {6.5, 7.0},
+                                  {-8.2, -6.6},
+                                  {1.4, 1.5},
+                                  {-1.5, -1.4},
+                                  {8.0, infinity}}) {
+    const Normal normal{.mean = 0.0, .deviation = 1.0, .cut_low = low, .cut_high = high};
+    const CutNormal cut = cut_normal(0.0, 1.0, low, high);
+    for (const std::int64_t row : {std::int64_t{0}, rows - 1}) {
+      const at::Tensor got = at::empty({1, width}, at::kDouble);
+      fill_normal(got, weight_stream, {rows, width}, {row, 0}, normal);
+      const double* values = got.const_data_ptr<double>();
+      for (std::int64_t i = 0; i < width; ++i)
+        ASSERT_EQ(values[i], twin(cut, static_cast<std::uint64_t>(row * width + i)))
+            << "row " << row << " of [" << low << ", " << high << "], " << i;
+    }
+  }
 }
 
 TEST(InitialValues, AnyBoxIsThatRegionOfTheWhole) {
