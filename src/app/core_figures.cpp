@@ -66,6 +66,14 @@ struct AttentionTensors {
   }
 };
 
+struct CopiedTensors {
+  at::Tensor from, to;
+
+  explicit CopiedTensors(std::int64_t elements)
+      : from(at::ones({elements}, at::TensorOptions(at::kFloat))), to(at::ones_like(from)) {}
+  void copy() { to.copy_(from); }
+};
+
 double flops_of(const GemmShape& s) { return 2.0 * static_cast<double>(s.m * s.k * s.n); }
 
 /// Seconds of one call on this rank, the median of calls for `budget` seconds.
@@ -160,9 +168,10 @@ class CoreMeter {
   }
 
   double copy() const {
-    const at::Tensor from = at::ones({1 << 22}, at::TensorOptions(at::kFloat)),
-                     to = at::empty_like(from);
-    return 2.0 * static_cast<double>(from.nbytes()) / seconds([&] { to.copy_(from); });
+    constexpr std::int64_t kElements = 1 << 22;
+    Cold<CopiedTensors> tensors(2 * sizeof(float) * kElements,
+                                [] { return CopiedTensors(kElements); });
+    return 2 * sizeof(float) * kElements / seconds([&] { tensors.next().copy(); });
   }
 
  private:
@@ -201,9 +210,10 @@ double thread_rate(const Host& host, const GemmShape& s, at::ScalarType type, do
   return one / (all * host.cores);
 }
 
-/// Of rank 0 alone with all cores. `rate`: the mean of small and middle-sized products.
+/// Of rank 0 alone with all cores. `rate`: the mean of products of at least 1024 rows, as a rank
+/// with several threads has them.
 ThreadFigures measure_threads(const Host& host, double budget) {
-  constexpr std::array kShapes{kProducts[0], kProducts[1], kProducts[5]};
+  constexpr std::array kShapes{kProducts[1], kProducts[2], kProducts[5], kProducts[7]};
   ThreadFigures out{0, 0};
   at::set_num_threads(host.cores);
   for (const at::ScalarType type : {at::kFloat, at::kBFloat16})

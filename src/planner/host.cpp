@@ -96,7 +96,7 @@ Host this_host() {
   host.bf16_peak = metrics::host_peak_of(cpuinfo, DType::bf16, 1, peak.clock_hz).flops;
   assume_rates(host, cpuinfo, peak.clock_hz > 0 ? peak.clock_hz : kUnknownClock_hz);
   host.copy_bytes_per_second = metrics::copy_rate(host.cores);
-  host.thread_rate = 0.88;
+  host.thread_rate = 0.94;
   host.rank_bytes_per_second = 5e9;
   host.call_seconds = 2e-6;
   host.switch_seconds = 1.4e-4;

@@ -13,6 +13,7 @@ using StageDurations = IndexedVector<schedule::StageIndex, schedule::Durations>;
 struct MessageSeconds {
   double delay = 0;     ///< until the other rank has it, on average
   bool blocks = false;  ///< both ranks compute nothing meanwhile
+  double shared = 0;    ///< of a core that ranks share: the copy, a turn, and polling for it
 };
 MessageSeconds messages_of(const Workload& work, const Machine& machine, const Stack& stack);
 

@@ -28,7 +28,11 @@ struct StageTime {
 class StepClock {
  public:
   StepClock(const Workload& work, const Machine& machine, const Stack& stack)
-      : work_(work), machine_(machine), stack_(stack), clock_(work, machine, stack) {
+      : work_(work),
+        machine_(machine),
+        stack_(stack),
+        clock_(work, machine, stack),
+        messages_(messages_of(work, machine, stack)) {
     time_cells();
     for (const StageIndex stage : work.pipeline.map.each_stage())
       stages_.push_back(stage_time(stage));
@@ -36,7 +40,7 @@ class StepClock {
     set_transfers();
     hide_exchanges();
     alone_ = pipeline_seconds(work.pipeline, durations());
-    run_ = std::max(alone_, crowd() * mean_work());
+    run_ = std::max(alone_, crowd() * (mean_work() + mean_messages()));
     busiest_ = busiest_rank();
     add_data_parallel();
   }
@@ -137,6 +141,13 @@ class StepClock {
     return sum / work_.pipeline.ranks();
   }
 
+  /// What a rank's messages take from those that share its core.
+  double mean_messages() const {
+    const int received = 2 * (work_.pipeline.map.stages() - 1);  // of a microbatch, by all ranks
+    return messages_.shared * received * work_.pipeline.microbatches_a_step() /
+           work_.pipeline.ranks();
+  }
+
   /// Of a rank's first unit: nothing hides it.
   double first_gather(StageIndex index) const {
     if (work_.distributed_optimizer || work_.fsdp == 1) return 0;
@@ -160,12 +171,13 @@ class StepClock {
   }
 
   void set_transfers() {
-    const auto [delay, blocks] = messages_of(work_, machine_, stack_);
+    const double delay = messages_.delay;
     for (const StageIndex stage : work_.pipeline.map.each_stage()) {
       schedule::Durations& durations = stages_[stage].durations;
       durations.transfer = delay;
-      if (blocks && stage != work_.pipeline.map.first()) durations.forward += delay;
-      if (blocks && stage != work_.pipeline.map.last()) durations.input += delay;
+      if (!messages_.blocks) continue;
+      if (stage != work_.pipeline.map.first()) durations.forward += delay;
+      if (stage != work_.pipeline.map.last()) durations.input += delay;
     }
   }
 
@@ -220,6 +232,7 @@ class StepClock {
   const Machine& machine_;
   const Stack& stack_;
   CellClock clock_;
+  MessageSeconds messages_;
   CellTime dense_, mixture_, predictor_, embedding_, head_;
   IndexedVector<StageIndex, StageTime> stages_;
   double alone_ = 0, run_ = 0;  ///< of the pipeline: ranks with cores of their own, and as it is

@@ -157,6 +157,20 @@ TEST(HostPrice, WaitingForARanksTurnCosts) {
   EXPECT_NEAR(late.dp - early.dp, microbatches * (6 + 2) * 3 * turn, 1e-9);
 }
 
+TEST(HostPrice, MessagesOfAPipelineTakeTheCoreOfOthers) {
+  const std::vector<std::string> pipeline{"--parallelism.pipeline_parallel_degree", "2",
+                                          "--parallelism.pipeline_parallel_microbatch_size", "1"};
+  Host host = made_up();
+  host.cores = 1;
+  host.switch_seconds = 0;
+  const Price at_once = price_on(machine_of(host, 1), 2, pipeline);
+  host.switch_seconds = 1e-4;
+  const Price price = price_on(machine_of(host, 1), 2, pipeline);
+  // In each of 64 microbatches, each of the two ranks receives one message.
+  EXPECT_NEAR((price.step_seconds - at_once.step_seconds) / (2 * 64 * 1e-4), 1, 0.02);
+  EXPECT_GT(at_once.bubble * at_once.step_seconds, 2 * 64 * 6e-4);  // polling
+}
+
 TEST(HostPrice, ReplicasCopyNoShardedWeights) {
   const Machine host = machine_of(made_up(), 1);
   const auto copies = [&](const std::vector<std::string>& flags) {
