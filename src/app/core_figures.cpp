@@ -37,7 +37,7 @@ constexpr std::array kProducts{GemmShape{512, 256, 256},   GemmShape{1024, 256, 
 constexpr std::array kAttentions{
     std::array<std::int64_t, 4>{4, 256, 8, 16}, std::array<std::int64_t, 4>{4, 256, 4, 64},
     std::array<std::int64_t, 4>{1, 1024, 4, 16}, std::array<std::int64_t, 4>{1, 1024, 2, 64}};
-constexpr double kMeasurements = 2 * kProducts.size() + 2 * kAttentions.size() + 10;
+constexpr double kMeasurements = 2 * kProducts.size() + 2 * kAttentions.size() + 12;
 
 struct ProductTensors {
   at::Tensor a, b, out;
@@ -210,8 +210,8 @@ double thread_rate(const Host& host, const GemmShape& s, at::ScalarType type, do
   return one / (all * host.cores);
 }
 
-/// Of rank 0 alone with all cores. `rate`: the mean of products of at least 1024 rows, as a rank
-/// with several threads has them.
+/// Of rank 0 alone with all cores. `rate`: the mean of four products of at least 1024 rows, as a
+/// rank with several threads has them.
 ThreadFigures measure_threads(const Host& host, double budget) {
   constexpr std::array kShapes{kProducts[1], kProducts[2], kProducts[5], kProducts[7]};
   ThreadFigures out{0, 0};

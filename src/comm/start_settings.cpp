@@ -16,6 +16,7 @@ bool under_a_launcher() {
 }
 
 bool all_ranks_on_this_node() {
+  if (std::getenv("SLURM_HET_SIZE")) return false;  // counts may be those of a component
   if (const int ranks = announced_ranks(); ranks > 0) return ranks == announced_local_ranks();
   return !under_a_launcher();
 }

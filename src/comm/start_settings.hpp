@@ -14,8 +14,9 @@ namespace tessera::comm {
 /// - A process without a launcher starts no daemon of its own (orted): 0.06 s.
 ///
 /// A variable that is set stays, and OMPI_MCA_pml or OMPI_MCA_mtl keeps the choice of fabrics.
-/// Other implementations of MPI read none of them. Construct before there are other threads:
-/// setenv() is not thread-safe.
+/// Where the launcher does not say how many ranks there are, or on how many nodes, nothing is set.
+/// Other implementations of MPI read none of them. Construct before there are other threads, and
+/// destroy right after MPI_Init: setenv() and unsetenv() are not thread-safe.
 class StartSettings {
  public:
   StartSettings();

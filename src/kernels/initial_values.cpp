@@ -57,12 +57,13 @@ void check_normal(const Normal& n) {
           n.mean, n.deviation, n.cut_low, n.cut_high);
 }
 
+using DrawNormals = decltype(HostFunctions::draw_normals);
+
 /// Draws row pieces through a buffer of doubles and rounds them into T.
 template <class T>
 void fill_rows(T* out, const Philox& philox, const BoxRows& rows, std::int64_t begin,
-               std::int64_t end, const CutNormal& normal) {
+               std::int64_t end, const CutNormal& normal, DrawNormals draw) {
   std::array<double, 512> piece;
-  const auto draw = host_functions().draw_normals;
   const std::int64_t width = rows.width();
   for (std::int64_t row = begin; row < end; ++row) {
     for (std::int64_t column = 0; column < width; column += std::ssize(piece)) {
@@ -89,9 +90,10 @@ void fill_normal(const at::Tensor& out, const Philox& philox, const Shape& globa
           normal.cut_low, normal.cut_high, normal.mean, normal.deviation);
   const std::int64_t grain =
       std::max<std::int64_t>(1, 4096 / std::max<std::int64_t>(1, rows.width()));
+  const DrawNormals draw = host_functions().draw_normals;
   AT_DISPATCH_FLOATING_TYPES_AND(at::kBFloat16, out.scalar_type(), "fill_normal", [&] {
     parallel_for(0, rows.count(), grain, [&](std::int64_t begin, std::int64_t end) {
-      fill_rows(out.mutable_data_ptr<scalar_t>(), philox, rows, begin, end, cut);
+      fill_rows(out.mutable_data_ptr<scalar_t>(), philox, rows, begin, end, cut, draw);
     });
   });
 }

@@ -54,7 +54,7 @@ double continued(const Pipeline& pipeline, const StageDurations& durations) {
 }
 
 /// A rank that waits for a message of its pipeline polls, and yields, for up to 5 ms. This is what
-/// others that share its core lose: measured with eight ranks on two cores of a Zen 5.
+/// others that share its core lose, fitted to steps of eight ranks on two cores of a Zen 5.
 constexpr double kPollingSeconds = 6e-4;
 
 }  // namespace

@@ -60,7 +60,7 @@ class StepClock {
     for (const StageIndex stage : work_.pipeline.map.stages_of(busiest_))
       out.add(stages_[stage].times, crowd() * work_.pipeline.microbatches_a_step());
     out[Category::ep] -= crowd() * hidden_of(busiest_);
-    out[Category::pp] += std::max(0.0, run_ - crowd() * work_of(busiest_));
+    out[Category::pp] += std::max(crowd() * mean_messages(), run_ - crowd() * work_of(busiest_));
     return out;
   }
   /// Of the busiest rank's microbatches, while others do not take its core.
@@ -105,8 +105,7 @@ class StepClock {
           static_cast<double>(stage.predictors));
     if (stage.head) add(head_, params_of_head(work_), 1);
     waits[Category::dp] += first_gather(index);
-    sum.calls += index != work_.pipeline.map.first() ? 1 : 0;
-    sum.calls += index != work_.pipeline.map.last() ? 1 : 0;
+    sum.calls += int{receives_inputs(index)} + int{receives_gradients(index)};
     StageTime out = joined(sum, waits, stage.head);
     out.durations.hidden_forward = hidden.forward;
     out.durations.hidden_input = hidden.input;
@@ -141,9 +140,21 @@ class StepClock {
     return sum / work_.pipeline.ranks();
   }
 
+  /// Of a V-shaped pipeline, one rank has both stages in the middle.
+  bool receives_inputs(StageIndex stage) const {
+    const schedule::StageMap& map = work_.pipeline.map;
+    return stage != map.first() && !map.same_rank(stage - 1, stage);
+  }
+  bool receives_gradients(StageIndex stage) const {
+    const schedule::StageMap& map = work_.pipeline.map;
+    return stage != map.last() && !map.same_rank(stage, stage + 1);
+  }
+
   /// What a rank's messages take from those that share its core.
   double mean_messages() const {
-    const int received = 2 * (work_.pipeline.map.stages() - 1);  // of a microbatch, by all ranks
+    int received = 0;  // of a microbatch, by all ranks
+    for (const StageIndex stage : work_.pipeline.map.each_stage())
+      received += int{receives_inputs(stage)} + int{receives_gradients(stage)};
     return messages_.shared * received * work_.pipeline.microbatches_a_step() /
            work_.pipeline.ranks();
   }
@@ -175,9 +186,8 @@ class StepClock {
     for (const StageIndex stage : work_.pipeline.map.each_stage()) {
       schedule::Durations& durations = stages_[stage].durations;
       durations.transfer = delay;
-      if (!messages_.blocks) continue;
-      if (stage != work_.pipeline.map.first()) durations.forward += delay;
-      if (stage != work_.pipeline.map.last()) durations.input += delay;
+      if (messages_.blocks && receives_inputs(stage)) durations.forward += delay;
+      if (messages_.blocks && receives_gradients(stage)) durations.input += delay;
     }
   }
 

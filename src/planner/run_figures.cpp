@@ -19,8 +19,8 @@ double interrupted_share(double computed_seconds, double calls) {
 }
 
 /// Waiting for other ranks, and for the turns of those that have the core meanwhile. While a stage
-/// is idle, half of the others are on average, and those that are not have more of the cores. All
-/// other turns are waited for in calls.
+/// is idle, half of the others are on average, and those that are not have more of the cores.
+/// Messages are sent, and polled for, in that time. All other turns are waited for in calls.
 Exposed with_turns(const Price& price, double turns) {
   Exposed out = price.exposed;
   const double idle = price.idle_share / (1 - price.idle_share) / 2 * price.step_seconds;

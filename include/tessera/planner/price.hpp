@@ -25,7 +25,8 @@ struct Price {
   /// Model FLOPs to the peak of the data sheet, in the format of most products: with attention
   /// counted full, and causal (half).
   double mfu_full = 0, mfu_causal = 0;
-  double bubble = 0;      ///< 1 - work of the mean rank / time of the pipeline
+  /// 1 - work of the mean rank / time of the pipeline: messages that take shared cores count, too.
+  double bubble = 0;
   double idle_share = 0;  ///< the same where each rank has a core of its own
   Exposed exposed;
   /// Of the busiest rank in a step, without waiting; recomputation is in backward, too.

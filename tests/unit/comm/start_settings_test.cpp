@@ -23,6 +23,7 @@ constexpr const char* kRead[] = {"OMPI_COMM_WORLD_SIZE",
                                  "SLURM_NTASKS_PER_NODE",
                                  "PALS_RANKID",
                                  "FLUX_TASK_RANK",
+                                 "SLURM_HET_SIZE",
                                  "OMPI_MCA_pml"};
 constexpr const char* kSet[] = {"OMPI_MCA_mtl", "OMPI_MCA_ess_singleton_isolated"};
 
@@ -33,10 +34,14 @@ Variables those_set() {
   return out;
 }
 
-/// What MPI_Init would read of kSet in an environment that holds just these variables.
-Variables settings_in(const Variables& environment) {
+void clear() {
   for (const char* name : kRead) unsetenv(name);
   for (const char* name : kSet) unsetenv(name);
+}
+
+/// What MPI_Init would read of kSet in an environment that holds just these variables.
+Variables settings_in(const Variables& environment) {
+  clear();
   for (const auto& [name, value] : environment) setenv(name.c_str(), value.c_str(), 1);
   const Variables before = those_set();
   Variables during;
@@ -45,6 +50,7 @@ Variables settings_in(const Variables& environment) {
     during = those_set();
   }
   EXPECT_EQ(those_set(), before);
+  clear();
   return during;
 }
 
@@ -72,6 +78,11 @@ TEST(StartSettings, RanksOfSeveralNodesKeepTheirs) {
                          {"SLURM_STEP_TASKS_PER_NODE", "4(x2)"}}),
             Variables{});
   EXPECT_EQ(settings_in({{"PMIX_RANK", "1"}}), Variables{});
+  EXPECT_EQ(settings_in({{"SLURM_PROCID", "1"},
+                         {"SLURM_STEP_NUM_TASKS", "4"},
+                         {"SLURM_STEP_TASKS_PER_NODE", "4"},
+                         {"SLURM_HET_SIZE", "2"}}),
+            Variables{});
 }
 
 TEST(StartSettings, UserSettingsStay) {

@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <limits>
 #include <utility>
@@ -97,6 +98,26 @@ TEST(InitialValues, AreThoseOfTheTwinBitByBit) {
             << "row " << row << " of [" << low << ", " << high << "], " << i;
     }
   }
+}
+
+// As drawn one at a time by the first version, for indices around 2^32.
+TEST(InitialValues, TailsStayForEver) {
+  constexpr std::int64_t first = (std::int64_t{1} << 32) - 2;
+  const auto four = [](double low, double high) {
+    const at::Tensor got = at::empty({4}, at::kDouble);
+    fill_normal(got, weight_stream, {first + 4}, {first},
+                {.mean = 0.0, .deviation = 1.0, .cut_low = low, .cut_high = high});
+    const double* values = got.const_data_ptr<double>();
+    return std::array<double, 4>{values[0], values[1], values[2], values[3]};
+  };
+  EXPECT_EQ(four(6.5, 7.0), (std::array<double, 4>{0x1.ae1433b199058p+2, 0x1.aa54a0e37a4d8p+2,
+                                                   0x1.a027ccc771d46p+2, 0x1.a2f1d2d329d4bp+2}));
+  EXPECT_EQ(four(-8.2, -6.6),
+            (std::array<double, 4>{-0x1.a8858f7ee1febp+2, -0x1.a9fca40587fe6p+2,
+                                   -0x1.cbb8a38952296p+2, -0x1.b28d3c2fa842cp+2}));
+  EXPECT_EQ(four(-3.0, -1.5),
+            (std::array<double, 4>{-0x1.9c3e94ee2d281p+0, -0x1.aefe516c4b501p+0,
+                                   -0x1.686a135e486c3p+1, -0x1.08fc17440982cp+1}));
 }
 
 TEST(InitialValues, AnyBoxIsThatRegionOfTheWhole) {

@@ -3,6 +3,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <utility>
+
 #include "support/error_of.hpp"
 #include "support/temporary_folder.hpp"
 #include "tessera/config/resolve.hpp"
@@ -157,18 +159,28 @@ TEST(HostPrice, WaitingForARanksTurnCosts) {
   EXPECT_NEAR(late.dp - early.dp, microbatches * (6 + 2) * 3 * turn, 1e-9);
 }
 
-TEST(HostPrice, MessagesOfAPipelineTakeTheCoreOfOthers) {
-  const std::vector<std::string> pipeline{"--parallelism.pipeline_parallel_degree", "2",
-                                          "--parallelism.pipeline_parallel_microbatch_size", "1"};
+/// Of a step on one core, where a turn takes this long.
+Price of_pipeline(double switch_seconds, const char* schedule) {
   Host host = made_up();
   host.cores = 1;
-  host.switch_seconds = 0;
-  const Price at_once = price_on(machine_of(host, 1), 2, pipeline);
-  host.switch_seconds = 1e-4;
-  const Price price = price_on(machine_of(host, 1), 2, pipeline);
-  // In each of 64 microbatches, each of the two ranks receives one message.
-  EXPECT_NEAR((price.step_seconds - at_once.step_seconds) / (2 * 64 * 1e-4), 1, 0.02);
-  EXPECT_GT(at_once.bubble * at_once.step_seconds, 2 * 64 * 6e-4);  // polling
+  host.switch_seconds = switch_seconds;
+  return price_on(machine_of(host, 1), 2,
+                  {"--parallelism.pipeline_parallel_degree", "2",
+                   "--parallelism.pipeline_parallel_microbatch_size", "1",
+                   "--parallelism.pipeline_parallel_schedule", schedule});
+}
+
+TEST(HostPrice, MessagesOfAPipelineTakeTheCoreOfOthers) {
+  const double turn = 1e-4, polling = 6e-4;
+  // In each of 64 microbatches, each of the two ranks receives one message, or two of four stages
+  // that form a V: one rank has both in the middle.
+  for (const auto& [schedule, messages] : {std::pair{"1F1B", 64}, {"ZBVZeroBubble", 128}}) {
+    const Price at_once = of_pipeline(0, schedule), price = of_pipeline(turn, schedule);
+    EXPECT_NEAR((price.step_seconds - at_once.step_seconds) / (2 * messages * turn), 1, 0.02);
+    EXPECT_GE(at_once.exposed.pp, 2 * messages * polling) << schedule;
+    const double copied = 64e3 * 4 / 4e9;  // 64 Ki elements, at 4 GB/s
+    EXPECT_LT(at_once.bubble * at_once.step_seconds, 2 * messages * (polling + 2 * copied));
+  }
 }
 
 TEST(HostPrice, ReplicasCopyNoShardedWeights) {
