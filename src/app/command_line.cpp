@@ -84,6 +84,29 @@ std::string read_as_decimal(std::string& text) {
                      std::numeric_limits<T>::max(), text);
 }
 
+bool has_empty_item(const std::string& list, char separator) {
+  return list.empty() || list.front() == separator || list.back() == separator ||
+         list.find(std::string(2, separator)) != std::string::npos;
+}
+
+/// CLI11 drops the empty items of a list. `args`: in the order of the command line.
+void refuse_empty_items(const CLI::App& app, const Args& args) {
+  for (const CLI::Option* option : app.get_options()) {
+    if (option->get_delimiter() == '\0') continue;
+    for (std::size_t i = 0; i < args.size(); ++i) {
+      const std::string name = args[i].substr(0, args[i].find('='));
+      if (!option->check_name(name)) continue;
+      const bool inside = name.size() < args[i].size();
+      if (!inside && i + 1 == args.size()) continue;
+      const std::string& value = inside ? args[i].substr(name.size() + 1) : args[i + 1];
+      require(!has_empty_item(value, option->get_delimiter()), ExitCode::usage,
+              "{}: '{}' has an empty item", name, value);
+    }
+  }
+  for (const CLI::App* command : app.get_subcommands([](const CLI::App*) { return true; }))
+    refuse_empty_items(*command, args);
+}
+
 template <class T>
 struct ValueOf {
   using Type = T;
@@ -182,6 +205,7 @@ void Flags::require_subcommand() { app_->require_subcommand(1); }
 bool Flags::parsed() const { return app_->parsed(); }
 
 bool Flags::parse(Args args) {
+  refuse_empty_items(*app_, args);
   std::ranges::reverse(args);  // CLI11 takes them last first
   try {
     app_->parse(args);
