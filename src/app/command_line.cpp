@@ -89,18 +89,21 @@ bool has_empty_item(const std::string& list, char separator) {
          list.find(std::string(2, separator)) != std::string::npos;
 }
 
-/// CLI11 drops the empty items of a list. `args`: in the order of the command line.
+/// CLI11 drops the empty items of a list, in each word of it. `args`: in the order of the command
+/// line.
 void refuse_empty_items(const CLI::App& app, const Args& args) {
   for (const CLI::Option* option : app.get_options()) {
     if (option->get_delimiter() == '\0') continue;
     for (std::size_t i = 0; i < args.size(); ++i) {
       const std::string name = args[i].substr(0, args[i].find('='));
       if (!option->check_name(name)) continue;
-      const bool inside = name.size() < args[i].size();
-      if (!inside && i + 1 == args.size()) continue;
-      const std::string& value = inside ? args[i].substr(name.size() + 1) : args[i + 1];
-      require(!has_empty_item(value, option->get_delimiter()), ExitCode::usage,
-              "{}: '{}' has an empty item", name, value);
+      const auto check = [&](const std::string& list) {
+        require(!has_empty_item(list, option->get_delimiter()), ExitCode::usage,
+                "{}: '{}' has an empty item", name, list);
+      };
+      if (name.size() < args[i].size()) check(args[i].substr(name.size() + 1));
+      for (std::size_t k = i + 1; k < args.size() && !args[k].starts_with("--"); ++k)
+        check(args[k]);
     }
   }
   for (const CLI::App* command : app.get_subcommands([](const CLI::App*) { return true; }))

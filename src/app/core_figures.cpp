@@ -37,7 +37,11 @@ constexpr std::array kProducts{GemmShape{512, 256, 256},   GemmShape{1024, 256, 
 constexpr std::array kAttentions{
     std::array<std::int64_t, 4>{4, 256, 8, 16}, std::array<std::int64_t, 4>{4, 256, 4, 64},
     std::array<std::int64_t, 4>{1, 1024, 4, 16}, std::array<std::int64_t, 4>{1, 1024, 2, 64}};
-constexpr double kMeasurements = 2 * kProducts.size() + 2 * kAttentions.size() + 12;
+/// Of at least 1024 rows, as a rank with several threads has them.
+constexpr std::array kThreadedProducts{kProducts[1], kProducts[2], kProducts[5], kProducts[7]};
+/// Both types of products; an operation, copies, and two fills for the cost of a fork.
+constexpr double kMeasurements =
+    2 * kProducts.size() + 2 * kAttentions.size() + 2 * kThreadedProducts.size() + 4;
 
 struct ProductTensors {
   at::Tensor a, b, out;
@@ -210,15 +214,13 @@ double thread_rate(const Host& host, const GemmShape& s, at::ScalarType type, do
   return one / (all * host.cores);
 }
 
-/// Of rank 0 alone with all cores. `rate`: the mean of four products of at least 1024 rows, as a
-/// rank with several threads has them.
+/// Of rank 0 alone with all cores. `rate`: the mean of kThreadedProducts.
 ThreadFigures measure_threads(const Host& host, double budget) {
-  constexpr std::array kShapes{kProducts[1], kProducts[2], kProducts[5], kProducts[7]};
   ThreadFigures out{0, 0};
   at::set_num_threads(host.cores);
   for (const at::ScalarType type : {at::kFloat, at::kBFloat16})
-    for (const GemmShape& s : kShapes)
-      out.rate += thread_rate(host, s, type, budget) / (2 * kShapes.size());
+    for (const GemmShape& s : kThreadedProducts)
+      out.rate += thread_rate(host, s, type, budget) / (2 * kThreadedProducts.size());
   out.rate = std::clamp(out.rate, 0.1, 1.0);
   const std::int64_t elements = 1 << 15;
   const at::Tensor small = at::empty({elements}), large = at::empty({elements * host.cores});

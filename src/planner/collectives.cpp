@@ -43,9 +43,10 @@ Group group_of(const Machine& machine, int ranks, int stride) {
   return {ranks, std::clamp(machine.nvlink_domain / std::max(1, stride), 1, std::max(1, ranks))};
 }
 
+bool share_cores(const Machine& machine) { return machine.host && machine.host->crowd > 1; }
+
 double turn_seconds(const Machine& machine) {
-  if (!machine.host || machine.host->crowd <= 1) return 0;
-  return machine.host->node.switch_seconds;
+  return share_cores(machine) ? machine.host->node.switch_seconds : 0;
 }
 
 double gather_seconds(const Machine& machine, double bytes, const Group& group) {

@@ -21,7 +21,9 @@ struct Group {
 /// `stride`: distance of neighbours in the numbering of all GPUs.
 Group group_of(const Machine& machine, int ranks, int stride);
 
-/// Where ranks take turns on a core: more of a call that ranks must enter before one continues. The
+/// Do ranks take turns on a core?
+bool share_cores(const Machine& machine);
+/// Where they do: more of a call that ranks must enter before one continues. The
 /// core has run each of its ranks once by then, however many enter the call.
 double turn_seconds(const Machine& machine);
 

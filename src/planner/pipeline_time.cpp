@@ -75,8 +75,7 @@ MessageSeconds messages_of(const Workload& work, const Machine& machine, const S
   const double leave = std::min(1.0, static_cast<double>(domains - 1) / (ranks - 1));
   const double delay = blocks ? slowest : fastest + leave * (slowest - fastest);
   const double seconds = delay + turn_seconds(machine);
-  const bool shared = machine.host && machine.host->crowd > 1;
-  return {seconds, blocks, shared ? seconds + kPollingSeconds : 0};
+  return {seconds, blocks, share_cores(machine) ? seconds + kPollingSeconds : 0};
 }
 
 std::shared_ptr<const ActionLists> lists_of(const Pipeline& pipeline, int microbatches) {
