@@ -62,21 +62,43 @@ void CellParts::latent_projections() {
   core(nope + rotated, 2 * element_bytes(work.precision) * width / work.tp);
 }
 
+namespace {
+
+/// Scores under a causal mask of the first `positions` queries, which see at most `window` keys.
+double visible_scores(double positions, double window) {
+  const double growing = std::min(positions, window);
+  return growing * growing / 2 + (positions - growing) * window;
+}
+
+/// Scores of the last of `ranks` with ranges of a sequence in order, to the mean of them.
+double scores_of_last(double seq, double window, int ranks) {
+  const double all = visible_scores(seq, window);
+  return (all - visible_scores(seq - seq / ranks, window)) * ranks / all;
+}
+
+}  // namespace
+
 void CellParts::core(double head_dim, double kv_bytes) {
   const double seq = static_cast<double>(work.seq);
   const double windowed =
       work.model.window > 0 ? std::min(2.0 * static_cast<double>(work.model.window), seq) : seq;
   const double rate = product_rate() * stack.attention_rate;
-  double forward = 0, backward = 0;
-  for (const double span : std::array{seq, windowed}) {
-    AttentionWork one{tokens() * work.model.attention_width() / work.tp * span, span / work.cp,
+  double forward = 0, backward = 0, flops = 0;
+  for (const double mean : std::array{seq, windowed}) {
+    double span = mean;
+    if (work.ranges_in_order) {  // the others wait for the last rank, or have its core meanwhile
+      const double more = scores_of_last(seq, mean < seq ? mean / 2 : seq, work.cp) - 1;
+      span *= 1 + more / (machine.host ? machine.host->crowd : 1);
+    }
+    AttentionWork one{tokens() * work.model.attention_width() / work.tp * span, mean / work.cp,
                       head_dim};
+    flops += one.flops / 2;
     forward += attention_seconds(machine, stack.attention, one, rate) / 2;
     one.backward = true;
     backward += attention_seconds(machine, stack.attention, one, rate) / 2;
   }
-  note("attention", tokens() * work.model.attention_width() / work.tp * (seq + windowed) / 2,
-       tokens() * (kv_bytes + 2 * work.model.attention_width() / work.tp), forward);
+  note("attention", flops, tokens() * (kv_bytes + 2 * work.model.attention_width() / work.tp),
+       forward);
   if (work.cp > 1) share_keys(forward, backward, kv_bytes);
   time.forward[Category::attention] += forward;
   time.input[Category::attention] += backward;

@@ -125,8 +125,8 @@ void CellClock::host(CellTime& out, bool mixture) const {
   }
   if (machine_.host) {  // the same cores start an operation and do it
     const HostRank& host = *machine_.host;
-    if (work_.cp > 1) {  // a rank has two ranges of each sequence
-      const double seen = 2 * work_.cp + 1;
+    if (work_.cp > 1) {  // each range of a rank sees some of the others
+      const double seen = work_.ranges_in_order ? work_.cp : 2 * work_.cp + 1;
       launches.forward += seen * kLaunchesOfARange.forward;
       launches.backward += seen * kLaunchesOfARange.backward;
     }

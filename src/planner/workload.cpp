@@ -162,6 +162,7 @@ Workload workload_of(const plan::JobPlan& plan, const Stack& stack) {
   // Deterministic jobs cut products without overlapping them.
   work.async_tp = plan.tensor.token_chunks > 0 && plan.tensor.overlap_chunks;
   work.gathers_keys = plan.rotation == plan::Rotation::all_gather;
+  work.ranges_in_order = !plan.batch().cut.balanced();
   work.sequence_parallel = plan.tensor.sequence_parallel;
   work.loss_parallel = plan.tensor.loss_parallel;
   if (stack.fused_loss) work.loss_chunk_tokens = plan::loss_chunk_tokens(plan);

@@ -94,6 +94,7 @@ struct Workload {
   std::int64_t offloaded_layers = 0;  ///< activations of these go to the host
   bool offload = false;               ///< so do all that blocks keep, but for the last ones
   bool gathers_keys = false;          ///< of context parallelism: at once, and not in a ring
+  bool ranges_in_order = false;       ///< likewise: the last rank computes the most scores
   bool async_tp = false;
   bool sequence_parallel = true;  ///< ranks of tp have parts of the tokens between products
   bool loss_parallel = true;

@@ -173,6 +173,26 @@ TEST(JobPrice, KeysAreSentAsTheJobSays) {
   EXPECT_NE(with("allgather"), with("alltoall"));
 }
 
+TEST(JobPrice, RangesInOrderWaitForTheLastRank) {
+  const Stack stack = load_stack("tessera");
+  const auto attention = [&](const char* balancer, std::int64_t window) {
+    Workload work = workload_of(job(32, {"--parallelism.context_parallel_degree", "4",
+                                         "--parallelism.context_parallel_load_balancer", balancer}),
+                                stack);
+    work.model.window = window;
+    for (const auto& [name, seconds] : price(work, load_machine("h100-700w"), stack).seconds)
+      if (name == "attention") return seconds;
+    return 0.0;
+  };
+  // In halves of blocks of scores, the last of 4 ranks computes 7, and the mean rank 4.
+  const double whole = attention("none", 0) / attention("headtail", 0);
+  EXPECT_NEAR(whole, 7.0 / 4, 0.01);
+  // Half of the layers have a window: those see as many keys on all ranks but the first.
+  const double half = attention("none", 128) / attention("headtail", 128);
+  EXPECT_GT(half, 1.6);
+  EXPECT_LT(half, whole);
+}
+
 TEST(JobPrice, WholeLogitsAndSequencesTakeTime) {
   const auto with = [](Flags more) {
     more.insert(more.end(), {"--parallelism.tensor_parallel_degree", "8"});
