@@ -72,6 +72,12 @@ bool exceeds_64_bits(std::string_view text) {
   return read == end && error == std::errc::result_out_of_range;
 }
 
+/// How values of a type are written, where its name does not say it.
+std::string_view form_of(std::string_view type) {
+  if (type == "boolean") return " (true or false)";
+  return type == "list of strings" ? R"( (["a", "b"], or a,b as a flag))" : "";
+}
+
 template <class T>
 std::string mismatch(const Value& value) {
   const std::string_view wanted = type_name_of<T>();
@@ -79,8 +85,7 @@ std::string mismatch(const Value& value) {
   if (wanted == "integer" && text && exceeds_64_bits(*text))
     return fmt::format("must be an integer of 64 bits, which {} is not", shown(*text));
   return fmt::format("must be {} {}{}, not {} ({})", wanted == "integer" ? "an" : "a", wanted,
-                     wanted == "boolean" ? " (true or false)" : "", kind_of(value),
-                     shown(to_text(value)));
+                     form_of(wanted), kind_of(value), shown(to_text(value)));
 }
 
 /// Stores `value` in `target`; false when the types do not fit.

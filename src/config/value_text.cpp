@@ -6,6 +6,7 @@
 #include <cmath>
 
 #include "tessera/config/option_table.hpp"
+#include "toml_list.hpp"
 
 namespace tessera::config {
 namespace {
@@ -77,6 +78,18 @@ std::vector<Strings> split_twice(std::string_view text) {
   return lists;
 }
 
+/// Items with commas, or a list in TOML. What one pair of brackets encloses is no pattern: that
+/// would match nearly every name.
+Value read_list(std::string_view text, bool of_lists) {
+  const bool enclosed = text.starts_with('[') && text.ends_with(']');
+  if (auto list = enclosed ? toml_list(text) : std::nullopt) {
+    const auto* strings = std::get_if<Strings>(&*list);
+    return of_lists && strings && strings->empty() ? std::vector<Strings>{} : *std::move(list);
+  }
+  if (enclosed && text.find('[', 1) == text.npos) return std::string(text);
+  return of_lists ? Value{split_twice(text)} : Value{split(text, ',')};
+}
+
 }  // namespace
 
 std::string to_toml(const Value& value) {
@@ -101,8 +114,7 @@ Value value_from_text(const Option& option, std::string_view text) {
   if (type == "boolean") return read_boolean(text);
   if (type == "integer") return read_number<std::int64_t>(text);
   if (type == "number") return read_number<double>(text);
-  if (type == "list of strings") return split(text, ',');
-  if (type == "list of lists") return split_twice(text);
+  if (type.starts_with("list of ")) return read_list(text, type == "list of lists");
   return std::string(text);
 }
 

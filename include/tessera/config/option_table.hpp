@@ -100,8 +100,8 @@ Value default_of(const Option& option);
 std::optional<std::string> assign(const Option& option, JobConfig& job, Value value);
 
 /// Reads a flag's text as the option's type: lists are comma-separated, lists of lists separate
-/// their lists by `;`. Text that does not read as the type comes back as a string, which assign()
-/// then refuses.
+/// their lists by `;`, and both may be lists in TOML. Text that does not read as the type comes
+/// back as a string, which assign() then refuses.
 Value value_from_text(const Option& option, std::string_view text);
 
 /// TOML form of a value ("12", "\"GPipe\"", "[\"a\", \"b\"]", "none" when absent); numbers keep

@@ -52,6 +52,33 @@ TEST(Resolve, ReadsEveryFormOfFlag) {
   EXPECT_TRUE(std::isinf(r.job.training.max_norm));
 }
 
+Strings excluded_by(const std::string& text) {
+  return resolve({"--checkpoint.exclude_from_loading", text}).job.checkpoint.exclude_from_loading;
+}
+
+TEST(Resolve, ReadsListsInTomlFromFlags) {
+  EXPECT_EQ(excluded_by(R"(["dataloader"])"), Strings{"dataloader"});
+  EXPECT_EQ(excluded_by(R"([ "a{1,2}", 'layers[.]0', ])"), (Strings{"a{1,2}", "layers[.]0"}));
+  EXPECT_EQ(excluded_by("[]"), Strings{});
+  // Two patterns, not a list.
+  EXPECT_EQ(excluded_by("[wv]q,layers.[01]"), (Strings{"[wv]q", "layers.[01]"}));
+  const auto stages = [](const std::string& text) {
+    return resolve({"--parallelism.module_fqns_per_model_part", text})
+        .job.parallelism.module_fqns_per_model_part;
+  };
+  EXPECT_EQ(stages(R"([["a", "b"], ["c"]])"), (std::vector<Strings>{{"a", "b"}, {"c"}}));
+  EXPECT_EQ(stages("[]"), std::vector<Strings>{});
+}
+
+TEST(Resolve, RefusesListsThatAreNone) {
+  for (const char* text : {"[dataloader]", "[dataloader,optimizer]", R"(["dataloader", 3])",
+                           R"([["dataloader"]])", R"(["a"] = "b"])", "[1]"})
+    EXPECT_THAT([&] { excluded_by(text); },
+                testing::ThrowsMessage<Error>(HasSubstr(
+                    R"(must be a list of strings (["a", "b"], or a,b as a flag), not a )")))
+        << text;
+}
+
 TEST(Resolve, ReadsEveryTypeFromAFile) {
   const JobFile file(
       "training.max_norm = 2\nquantize.dense.float8 = {enable = true, filter_fqns = ['output']}\n"
