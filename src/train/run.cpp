@@ -87,7 +87,8 @@ void announce(RunContext& run, Reporter& reporter, const LoadedState& start) {
     reporter.note(fmt::format(
         "resumed after step {} from {}{}", start.state.step, start.folder.parent_path().string(),
         start.left_out.empty() ? "" : fmt::format(", without {}", start.left_out)));
-  if (!start.schedule_change.empty()) reporter.note(start.schedule_change);
+  for (const std::string& change : {start.schedule_change, start.attention_change})
+    if (!change.empty()) reporter.note(change);
   const plan::LoadPlan& load = plan.load;
   if (start.own && load.from && load.initial.left_out() != load.own.left_out())
     reporter.note(

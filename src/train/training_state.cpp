@@ -3,6 +3,7 @@
 
 #include <nlohmann/json.hpp>
 
+#include "attention_change.hpp"
 #include "load_options.hpp"
 #include "recorded_model.hpp"
 #include "schedule_change.hpp"
@@ -152,6 +153,8 @@ LoadedState take_state(Trainer& trainer, const checkpoint::CheckpointReader& ope
     loaded.schedule_change =
         schedule_change(trainer.plan().optimizer, trainer.plan().run.steps, opened.config_toml(),
                         state.step, state.schedule_start);
+  loaded.attention_change = attention_change(trainer.plan().model.shape,
+                                             trainer.plan().data.seq_len, opened.config_toml());
   return loaded;
 }
 

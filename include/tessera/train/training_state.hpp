@@ -22,6 +22,7 @@ struct LoadedState {
                                  ///< for, for people
   std::filesystem::path folder;  ///< of the step; empty if nothing was loaded
   bool own = false;              ///< it is one of the run's own checkpoints
+  std::string attention_change = {};  ///< as schedule_change, of YaRN
 };
 
 /// Collective. Writes step-%08d under `folder` with the trainer's tensors and `state`, its own or
