@@ -63,10 +63,11 @@ void add_mixture(OrderedJson& config, const DecoderShape& shape) {
     config["output_router_logits"] = true;
     config["router_aux_loss_coef"] = m.auxiliary;
   }
-  require(!deepseek || m.routing.score == ScoreFunction::sigmoid, ExitCode::usage,
-          "{} selects experts by softmax, which Hugging Face's class for deepseek_v3 cannot do; it "
-          "is not exported",
-          shape.name);
+  require(
+      !deepseek || m.routing.score == ScoreFunction::sigmoid, ExitCode::usage,
+      "{} selects experts by softmax, which Hugging Face's class for deepseek_v3 cannot do; the "
+      "model cannot be exported",
+      shape.name);
   if (deepseek) {
     config["n_shared_experts"] = m.shared;
     config["first_k_dense_replace"] = m.first_dense;
@@ -113,5 +114,7 @@ std::string config_text(const DecoderShape& shape, DType dtype) {
   if (shape.mixture) add_mixture(config, shape);
   return json_text(config, 2);
 }
+
+void require_exportable(const DecoderShape& shape) { config_text(shape, DType::f32); }
 
 }  // namespace tessera::hf

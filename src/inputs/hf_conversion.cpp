@@ -132,6 +132,7 @@ Exported export_hf(const fs::path& folder, const fs::path& out, const ExportOpti
           job.model.hf_config ? "restore that file"
                               : "export it with the release of Tessera that saved it");
   shape = shape_for_others(std::move(shape), job, opened.step());
+  hf::require_exportable(shape);
   const hf::Assets assets =
       hf::find_assets({options.tokenizer, job.model.hf_assets_path,
                        data::recorded_tokenizer(opened.extra()), job.model.hf_config},

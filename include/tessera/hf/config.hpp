@@ -20,7 +20,11 @@ inline constexpr double kLatentEps = 1e-6;
 model::DecoderShape read_config(const std::filesystem::path& file);
 
 /// The config.json (transformers 4 spelling, which 5 reads too) that describes this shape; `dtype`
-/// is the weights'. YaRN that applies beyond some length only is omitted: settle it before.
+/// is the weights'. YaRN that applies beyond some length only is omitted: settle it before. Throws
+/// Error(usage) where Hugging Face's class cannot compute as the model does.
 std::string config_text(const model::DecoderShape& shape, DType dtype);
+
+/// Throws as config_text().
+void require_exportable(const model::DecoderShape& shape);
 
 }  // namespace tessera::hf
