@@ -3,15 +3,34 @@
 
 #include "named_files.hpp"
 #include "sample_check.hpp"
+#include "tessera/base/error.hpp"
+#include "tessera/config/key_names.hpp"
 #include "tessera/planner/automatic.hpp"
+#include "tessera/planner/machine.hpp"
 
 namespace tessera::inputs {
+namespace {
+
+/// Whether values are chosen for the machine or not: predictions of a run are for it, too.
+void check_machine(config::Reading& job, bool looks_at_files) {
+  const std::optional<std::string>& name = job.resolved.job.job.machine;
+  if (!name || *name == "host" || job.use != config::JobUse::training) return;
+  if (name->ends_with(".toml") && !looks_at_files) return;
+  try {
+    planner::load_machine(*name);
+  } catch (const Error& error) {
+    job.complain_of({config::key_names::kMachine}, error.what());
+  }
+}
+
+}  // namespace
 
 std::int64_t JobCheck::find_problems(config::Reading& job, int ranks) {
   if (!job.whole) return 0;
   const bool reads = files_ == Files::looked_at;
   const std::int64_t vocabulary =
       files_ == Files::ignored ? 0 : check_named_files(job, found_, reads);
+  check_machine(job, files_ != Files::ignored);
   planner::choose_values(job, ranks, vocabulary);
   const auto plan = planner_.plan(job, ranks, vocabulary);
   if (plan && reads) check_samples(job, *plan);

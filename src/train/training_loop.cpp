@@ -1,7 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "training_loop.hpp"
 
+#include <unistd.h>
+
+#include <cerrno>
+#include <filesystem>
+
+#include "tessera/base/error.hpp"
 #include "tessera/base/log.hpp"
+#include "tessera/comm/agreement.hpp"
 #include "tessera/comm/rank_record.hpp"
 #include "tessera/train/signals.hpp"
 #include "tessera/train/whole_tensors.hpp"
@@ -21,6 +28,22 @@ void note_on_record(std::int64_t step) {
   comm::rank_record::note_saved(step);
 }
 
+/// Collective. Before the first step, so that a folder for profiles that nothing can be written to
+/// does not end the run later.
+void make_profile_folder(comm::Communicator& control, const std::filesystem::path& folder,
+                         const char* key) {
+  comm::on_rank_zero(control, [&] {
+    std::error_code problem;
+    std::filesystem::create_directories(folder, problem);
+    if (!problem && ::access(folder.c_str(), W_OK | X_OK) != 0)
+      problem = {errno, std::generic_category()};
+    require(!problem, ExitCode::environment,
+            "cannot write to the folder {} ({}); choose another {}", folder.string(),
+            problem.message(), key);
+    return std::string();
+  });
+}
+
 }  // namespace
 
 TrainingLoop::TrainingLoop(RunContext& run, Trainer& trainer, SaveAndStop& policy,
@@ -36,8 +59,15 @@ TrainingLoop::TrainingLoop(RunContext& run, Trainer& trainer, SaveAndStop& polic
   if (run.samples.validation)
     validator_.emplace(plan_.data, run.model, run.mesh, trainer.stages(), *run.samples.validation);
   note_on_record(trainer.state().step);
-  if (plan_.run.memory_snapshot) memory_snapshot_.emplace(*plan_.run.memory_snapshot, trainer);
-  if (plan_.run.trace) trace_.emplace(*plan_.run.trace, run.world, trainer);
+  if (const auto& snapshot = plan_.run.memory_snapshot) {
+    make_profile_folder(run.world.control(), snapshot->folder,
+                        "profiling.save_memory_snapshot_folder");
+    memory_snapshot_.emplace(*snapshot, trainer);
+  }
+  if (const auto& trace = plan_.run.trace) {
+    make_profile_folder(run.world.control(), trace->folder, "profiling.save_traces_folder");
+    trace_.emplace(*trace, run.world, trainer);
+  }
   if (run.world.rank() == 0)
     step_watch_.emplace([&trainer] { return trainer.whereabouts(); },
                         [](const std::string& line) { log::info("{}", line); });

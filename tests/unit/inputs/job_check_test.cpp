@@ -31,6 +31,27 @@ TEST(JobCheck, LooksAtFiles) {
   EXPECT_THAT(message_of(no_tokenizer.problems), HasSubstr("tessera tokenizer train"));
 }
 
+TEST(JobCheck, KnowsTheMachine) {
+  const auto problems = [](const char* machine, JobCheck::Files files, config::JobUse use) {
+    config::Reading job =
+        config::read_job({"--training.dataset_path", "not read", "--job.machine", machine});
+    job.use = use;
+    JobCheck(files).find_problems(job, 1);
+    return job.problems.empty() ? std::string() : message_of(job.problems);
+  };
+  using enum JobCheck::Files;
+  using enum config::JobUse;
+  EXPECT_THAT(
+      problems("h100-70w", ignored, training),
+      HasSubstr("--job.machine: machine 'h100-70w' is not known; did you mean 'h100-700w'?"));
+  EXPECT_THAT(problems("/no/such.toml", looked_at, training), HasSubstr("/no/such.toml"));
+  EXPECT_EQ(problems("/no/such.toml", ignored, training), "");
+  EXPECT_THAT(problems("/no/such.toml", looked_at, inference),
+              testing::Not(HasSubstr("such.toml")));
+  EXPECT_EQ(problems("h100", ignored, training), "");
+  EXPECT_EQ(problems("host", ignored, training), "");
+}
+
 /// A replay file has its length in its shape; text needs a tokenizer.
 TEST(JobCheck, DoesNotHoldFilesAgainstAMisreadKey) {
   const std::string replay = TESSERA_TEST_DATA "/llama_a/batches.safetensors";
