@@ -26,17 +26,19 @@ bool all_ranks_on_this_node() {
 StartSettings::StartSettings() {
   if (!all_ranks_on_this_node()) return;
   if (!std::getenv("OMPI_MCA_pml")) set("OMPI_MCA_mtl", "^psm,psm2,ofi");
-  if (!under_a_launcher()) set("OMPI_MCA_ess_singleton_isolated", "1");
+  if (!under_a_launcher() && set("OMPI_MCA_ess_singleton_isolated", "1"))
+    set("OMPI_MCA_orte_create_session_dirs", "0");
 }
 
 StartSettings::~StartSettings() {
   for (const std::string& name : names_) unsetenv(name.c_str());
 }
 
-void StartSettings::set(const char* name, const char* value) {
-  if (std::getenv(name)) return;
+bool StartSettings::set(const char* name, const char* value) {
+  if (std::getenv(name)) return false;
   setenv(name, value, 1);
   names_.emplace_back(name);
+  return true;
 }
 
 }  // namespace tessera::comm

@@ -24,8 +24,9 @@ enum class Backend : std::uint8_t { mpi, strict, nccl };
 class World {
  public:
   /// Before MPI_Init it sets OMPI_MCA_mpi_yield_when_idle=1 when this node has more ranks than
-  /// cores. During MPI_Init it sets OMPI_MCA_mtl where all ranks are known to run on this node, and
-  /// OMPI_MCA_ess_singleton_isolated in a process without a launcher (reference/environment.md).
+  /// cores. During MPI_Init it sets OMPI_MCA_mtl where all ranks are known to run on this node. In
+  /// a process without a launcher, it sets OMPI_MCA_ess_singleton_isolated and
+  /// OMPI_MCA_orte_create_session_dirs (reference/environment.md).
   World(int* argc, char*** argv);
   ~World();
   World(const World&) = delete;

@@ -25,7 +25,8 @@ constexpr const char* kRead[] = {"OMPI_COMM_WORLD_SIZE",
                                  "FLUX_TASK_RANK",
                                  "SLURM_HET_SIZE",
                                  "OMPI_MCA_pml"};
-constexpr const char* kSet[] = {"OMPI_MCA_mtl", "OMPI_MCA_ess_singleton_isolated"};
+constexpr const char* kSet[] = {"OMPI_MCA_mtl", "OMPI_MCA_ess_singleton_isolated",
+                                "OMPI_MCA_orte_create_session_dirs"};
 
 Variables those_set() {
   Variables out;
@@ -58,7 +59,8 @@ const Variables kNoFabric = {{"OMPI_MCA_mtl", "^psm,psm2,ofi"}};
 
 TEST(StartSettings, ProcessAloneStartsNoDaemonAndProbesNoFabric) {
   EXPECT_EQ(settings_in({}), (Variables{{"OMPI_MCA_mtl", "^psm,psm2,ofi"},
-                                        {"OMPI_MCA_ess_singleton_isolated", "1"}}));
+                                        {"OMPI_MCA_ess_singleton_isolated", "1"},
+                                        {"OMPI_MCA_orte_create_session_dirs", "0"}}));
 }
 
 TEST(StartSettings, RanksOfOneNodeProbeNoFabric) {
