@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cstdlib>
+#include <string_view>
 
 #include "node.hpp"
 
@@ -26,7 +27,9 @@ bool all_ranks_on_this_node() {
 StartSettings::StartSettings() {
   if (!all_ranks_on_this_node()) return;
   if (!std::getenv("OMPI_MCA_pml")) set("OMPI_MCA_mtl", "^psm,psm2,ofi");
-  if (!under_a_launcher() && set("OMPI_MCA_ess_singleton_isolated", "1"))
+  if (under_a_launcher()) return;
+  set("OMPI_MCA_ess_singleton_isolated", "1");
+  if (std::getenv("OMPI_MCA_ess_singleton_isolated") == std::string_view("1"))
     set("OMPI_MCA_orte_create_session_dirs", "0");
 }
 
@@ -34,11 +37,10 @@ StartSettings::~StartSettings() {
   for (const std::string& name : names_) unsetenv(name.c_str());
 }
 
-bool StartSettings::set(const char* name, const char* value) {
-  if (std::getenv(name)) return false;
+void StartSettings::set(const char* name, const char* value) {
+  if (std::getenv(name)) return;
   setenv(name, value, 1);
   names_.emplace_back(name);
-  return true;
 }
 
 }  // namespace tessera::comm

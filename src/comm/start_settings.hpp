@@ -11,10 +11,9 @@ namespace tessera::comm {
 ///
 /// - Ranks that share one node probe no fabric for messages (the MTLs psm, psm2 and ofi). Finding
 ///   none takes them 0.2 s, mostly asleep.
-/// - A process without a launcher starts no daemon of its own (orted): 0.06 s. Without one, all
-/// such
-///   processes of a user on a node would share one folder below /tmp, which the first to end
-///   removes while another makes it; they make none.
+/// - A process without a launcher starts no daemon of its own (orted): 0.06 s. Without a daemon,
+///   all such processes of a user on a node would share one folder. One that ends removes it, while
+///   another makes it. So they make none.
 ///
 /// A variable that is set stays, and OMPI_MCA_pml or OMPI_MCA_mtl keeps the choice of fabrics.
 /// Where the launcher does not say how many ranks there are, or on how many nodes, nothing is set.
@@ -28,8 +27,7 @@ class StartSettings {
   StartSettings& operator=(const StartSettings&) = delete;
 
  private:
-  /// False where the variable is set already: then it stays.
-  bool set(const char* name, const char* value);
+  void set(const char* name, const char* value);
 
   std::vector<std::string> names_;  ///< what this object has set
 };

@@ -75,6 +75,7 @@ bool exceeds_64_bits(std::string_view text) {
 /// How values of a type are written, where its name does not say it.
 std::string_view form_of(std::string_view type) {
   if (type == "boolean") return " (true or false)";
+  if (type == "list of lists") return R"( ([["a", "b"], ["c"]], or a,b;c as a flag))";
   return type == "list of strings" ? R"( (["a", "b"], or a,b as a flag))" : "";
 }
 

@@ -79,14 +79,17 @@ std::vector<Strings> split_twice(std::string_view text) {
 }
 
 /// Items with commas, or a list in TOML. What one pair of brackets encloses is no pattern: that
-/// would match nearly every name.
+/// would match nearly every name. Nor is what begins as a list in TOML.
 Value read_list(std::string_view text, bool of_lists) {
-  const bool enclosed = text.starts_with('[') && text.ends_with(']');
+  const auto first = text.find_first_not_of(' ');
+  if (first != text.npos) text = text.substr(first, text.find_last_not_of(' ') + 1 - first);
+  const bool enclosed = text.size() > 1 && text.front() == '[' && text.back() == ']';
   if (auto list = enclosed ? toml_list(text) : std::nullopt) {
     const auto* strings = std::get_if<Strings>(&*list);
     return of_lists && strings && strings->empty() ? std::vector<Strings>{} : *std::move(list);
   }
-  if (enclosed && text.find('[', 1) == text.npos) return std::string(text);
+  const bool begins = enclosed && std::string_view("\"'[").find(text[1]) != text.npos;
+  if (begins || (enclosed && text.find('[', 1) == text.npos)) return std::string(text);
   return of_lists ? Value{split_twice(text)} : Value{split(text, ',')};
 }
 

@@ -5,6 +5,8 @@
 #include "sample_check.hpp"
 #include "tessera/base/error.hpp"
 #include "tessera/config/key_names.hpp"
+#include "tessera/config/option_table.hpp"
+#include "tessera/hf/config.hpp"
 #include "tessera/planner/automatic.hpp"
 #include "tessera/planner/machine.hpp"
 
@@ -16,10 +18,23 @@ void check_machine(config::Reading& job, bool looks_at_files) {
   const std::optional<std::string>& name = job.resolved.job.job.machine;
   if (!name || *name == "host" || job.use != config::JobUse::training) return;
   if (name->ends_with(".toml") && !looks_at_files) return;
+  if (!config::left_to_planner(job.resolved.job).empty()) return;  // choose_values() complains
   try {
     planner::load_machine(*name);
   } catch (const Error& error) {
     job.complain_of({config::key_names::kMachine}, error.what());
+  }
+}
+
+/// The export at the end of a run must not be what fails first.
+void check_export(config::Reading& job, const plan::JobPlan& plan) {
+  const plan::SavePlan& save = plan.save;
+  if (job.use != config::JobUse::training || !save.enabled || !save.last_in_hf || save.seed_only)
+    return;
+  try {
+    hf::require_exportable(plan.model.shape);
+  } catch (const Error& error) {
+    job.complain_of({"checkpoint.last_save_in_hf", "model.flavor"}, error.what());
   }
 }
 
@@ -33,6 +48,7 @@ std::int64_t JobCheck::find_problems(config::Reading& job, int ranks) {
   check_machine(job, files_ != Files::ignored);
   planner::choose_values(job, ranks, vocabulary);
   const auto plan = planner_.plan(job, ranks, vocabulary);
+  if (plan) check_export(job, *plan);
   if (plan && reads) check_samples(job, *plan);
   return vocabulary;
 }

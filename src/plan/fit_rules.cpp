@@ -8,7 +8,6 @@
 #include "tessera/config/flavor.hpp"
 #include "tessera/config/key_names.hpp"
 #include "tessera/config/microbatch_steps.hpp"
-#include "tessera/hf/config.hpp"
 #include "tessera/plan/injected_fault.hpp"
 #include "tessera/plan/model_fit.hpp"
 #include "tessera/plan/model_shape.hpp"
@@ -152,12 +151,9 @@ void FitRules::model() {
     obey({"model.moe_load_balance_coeff", "model.moe_aux_loss_coeff", "model.moe_z_loss_coeff",
           "model.flavor", "model.name", "model.hf_config"},
          make);
-  if (!model_.spec) return;
-  obey({"training.dataset_path", "training.mixture", "model.hf_assets_path"},
-       [&] { check_vocabulary(vocabulary_, model_.spec->name, model_.shape.vocab); });
-  if (job_.checkpoint.enable && job_.checkpoint.last_save_in_hf)
-    obey({"checkpoint.last_save_in_hf", "model.flavor"},
-         [&] { hf::require_exportable(model_.shape); });
+  if (model_.spec)
+    obey({"training.dataset_path", "training.mixture", "model.hf_assets_path"},
+         [&] { check_vocabulary(vocabulary_, model_.spec->name, model_.shape.vocab); });
 }
 
 /// Groups of ranks that keep parts of the weights divide those that share them.

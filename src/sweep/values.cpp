@@ -191,8 +191,8 @@ std::optional<Value> read_value(const Option& option, const TomlNode& node, Prob
   }
   Value assigned = config::get(option, scratch);
   if (is_a_flag(option, assigned)) return assigned;
-  problems.add(node, fmt::format("{} has an element that is empty or has a comma or a semicolon, "
-                                 "and a sweep passes lists as flags; name it in the job instead",
+  problems.add(node, fmt::format("{} has an element that no flag can pass: it is empty, in "
+                                 "brackets, or has a comma or a semicolon; name it in the job",
                                  option.key));
   return {};
 }

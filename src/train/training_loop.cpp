@@ -59,13 +59,16 @@ TrainingLoop::TrainingLoop(RunContext& run, Trainer& trainer, SaveAndStop& polic
   if (run.samples.validation)
     validator_.emplace(plan_.data, run.model, run.mesh, trainer.stages(), *run.samples.validation);
   note_on_record(trainer.state().step);
+  const bool steps_follow = first_step_ <= plan_.run.steps && !plan_.save.seed_only;
   if (const auto& snapshot = plan_.run.memory_snapshot) {
-    make_profile_folder(run.world.control(), snapshot->folder,
-                        "profiling.save_memory_snapshot_folder");
+    if (steps_follow)
+      make_profile_folder(run.world.control(), snapshot->folder,
+                          "profiling.save_memory_snapshot_folder");
     memory_snapshot_.emplace(*snapshot, trainer);
   }
   if (const auto& trace = plan_.run.trace) {
-    make_profile_folder(run.world.control(), trace->folder, "profiling.save_traces_folder");
+    if (steps_follow)
+      make_profile_folder(run.world.control(), trace->folder, "profiling.save_traces_folder");
     trace_.emplace(*trace, run.world, trainer);
   }
   if (run.world.rank() == 0)

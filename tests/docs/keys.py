@@ -17,8 +17,8 @@ TORCHTITAN = "share/doc/tessera/from-torchtitan.md"
 HEAD = """# Keys of a job file
 
 Every key is also a flag: `--section.key VALUE`. A key with a star is Tessera's own; the others are
-those of TorchTitan v0.2.2. A list is `a,b` as a flag, or `'["a", "b"]'` as in a file. After
-installation, `man tessera-config` describes the keys, too.
+those of TorchTitan v0.2.2. A list is `a,b` as a flag, or `'["a", "b"]'` as in a file; a list of
+lists is `a,b;c`. After installation, `man tessera-config` describes the keys, too.
 
 This page is generated from `src/config/options`. After a change there, run
 `tests/docs/keys.py --tessera build/bin/tessera`.

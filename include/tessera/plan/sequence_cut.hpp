@@ -21,8 +21,8 @@ class SequenceCut {
 
   std::int64_t seq() const { return seq_; }
   int ranks() const { return ranks_; }
-  /// Do all ranks compute as many scores under a causal mask?
-  bool balanced() const { return balanced_ || ranks_ == 1; }
+  /// As it was made, on one rank too.
+  bool balanced() const { return balanced_; }
   /// Positions of a sequence on each rank.
   std::int64_t positions() const { return seq_ / ranks_; }
   /// The positions that `rank` holds, ascending and not empty; neighbouring chunks are one range.

@@ -90,6 +90,10 @@ TEST(StartSettings, RanksOfSeveralNodesKeepTheirs) {
 TEST(StartSettings, UserSettingsStay) {
   EXPECT_EQ(settings_in({{"OMPI_MCA_mtl", "psm2"}, {"OMPI_MCA_ess_singleton_isolated", "0"}}),
             (Variables{{"OMPI_MCA_mtl", "psm2"}, {"OMPI_MCA_ess_singleton_isolated", "0"}}));
+  EXPECT_EQ(settings_in({{"OMPI_MCA_mtl", "psm2"}, {"OMPI_MCA_ess_singleton_isolated", "1"}}),
+            (Variables{{"OMPI_MCA_mtl", "psm2"},
+                       {"OMPI_MCA_ess_singleton_isolated", "1"},
+                       {"OMPI_MCA_orte_create_session_dirs", "0"}}));
   EXPECT_EQ(settings_in({{"OMPI_MCA_pml", "cm"},
                          {"OMPI_COMM_WORLD_SIZE", "8"},
                          {"OMPI_COMM_WORLD_LOCAL_SIZE", "8"}}),

@@ -60,6 +60,7 @@ TEST(Resolve, ReadsListsInTomlFromFlags) {
   EXPECT_EQ(excluded_by(R"(["dataloader"])"), Strings{"dataloader"});
   EXPECT_EQ(excluded_by(R"([ "a{1,2}", 'layers[.]0', ])"), (Strings{"a{1,2}", "layers[.]0"}));
   EXPECT_EQ(excluded_by("[]"), Strings{});
+  EXPECT_EQ(excluded_by(R"( ["a"] )"), Strings{"a"});
   // Two patterns, not a list.
   EXPECT_EQ(excluded_by("[wv]q,layers.[01]"), (Strings{"[wv]q", "layers.[01]"}));
   const auto stages = [](const std::string& text) {
@@ -71,8 +72,9 @@ TEST(Resolve, ReadsListsInTomlFromFlags) {
 }
 
 TEST(Resolve, RefusesListsThatAreNone) {
-  for (const char* text : {"[dataloader]", "[dataloader,optimizer]", R"(["dataloader", 3])",
-                           R"([["dataloader"]])", R"(["a"] = "b"])", "[1]"})
+  for (const char* text :
+       {"[dataloader]", "[dataloader,optimizer]", R"(["dataloader", 3])", R"([["dataloader"]])",
+        R"(["a"] = "b"])", "[1]", R"(["a", [b]])", "[[a],[b]"})
     EXPECT_THAT([&] { excluded_by(text); },
                 testing::ThrowsMessage<Error>(HasSubstr(
                     R"(must be a list of strings (["a", "b"], or a,b as a flag), not a )")))

@@ -50,6 +50,31 @@ TEST(JobCheck, KnowsTheMachine) {
               testing::Not(HasSubstr("such.toml")));
   EXPECT_EQ(problems("h100", ignored, training), "");
   EXPECT_EQ(problems("host", ignored, training), "");
+
+  config::Reading chosen = config::read_job({"--training.dataset_path", "not read", "--job.machine",
+                                             "h100-70w", "--activation_checkpoint.mode", "auto"});
+  JobCheck(ignored).find_problems(chosen, 1);
+  EXPECT_EQ(chosen.problems.size(), 1u) << message_of(chosen.problems);
+}
+
+TEST(JobCheck, ALastSaveForHuggingFaceNeedsAModelOfItsClasses) {
+  const auto problems = [](const char* flavor, const config::Strings& more,
+                           config::JobUse use = config::JobUse::training) {
+    config::Strings flags{
+        "--training.dataset_path", "not read", "--model.name",       "deepseek_v3",
+        "--model.flavor",          flavor,     "--checkpoint.enable"};
+    flags.insert(flags.end(), more.begin(), more.end());
+    config::Reading job = config::read_job(flags);
+    job.use = use;
+    JobCheck(JobCheck::Files::ignored).find_problems(job, 0);
+    return job.problems.empty() ? std::string() : message_of(job.problems);
+  };
+  const config::Strings last{"--checkpoint.last_save_in_hf"};
+  EXPECT_THAT(problems("16B", last), HasSubstr("16B selects experts by softmax, which"));
+  EXPECT_EQ(problems("16B", {}), "");
+  EXPECT_EQ(problems("671B", last), "");
+  EXPECT_EQ(problems("16B", {last[0], "--checkpoint.create_seed_checkpoint"}), "");
+  EXPECT_EQ(problems("16B", last, config::JobUse::inference), "");
 }
 
 /// A replay file has its length in its shape; text needs a tokenizer.

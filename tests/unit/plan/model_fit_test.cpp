@@ -7,9 +7,7 @@
 
 #include "support/error_of.hpp"
 #include "tessera/base/error.hpp"
-#include "tessera/config/resolve.hpp"
 #include "tessera/model_spec/families.hpp"
-#include "tessera/plan/job_plan.hpp"
 #include "tessera/plan/model_shape.hpp"
 #include "tessera/plan/stage_ranges.hpp"
 
@@ -83,24 +81,6 @@ TEST(StageRanges, AreCutWhereModulesSay) {
   job.parallelism.module_fqns_per_model_part.reset();
   job.parallelism.pipeline_parallel_split_points = {"layer.4"};  // as guides spell it
   EXPECT_EQ((*stage_ranges_of(job, model, 2))[schedule::StageIndex(1)].begin, model.units[5].begin);
-}
-
-TEST(ModelFit, ALastSaveForHuggingFaceNeedsAModelOfItsClasses) {
-  const auto refused = [](const char* flavor, const char* hf) {
-    const std::vector<std::string> flags{"--model.name",
-                                         "deepseek_v3",
-                                         "--model.flavor",
-                                         flavor,
-                                         "--training.dataset_path",
-                                         "not read",
-                                         "--checkpoint.enable",
-                                         "--checkpoint.last_save_in_hf",
-                                         hf};
-    return error_if_any(ExitCode::usage, [&] { plan_job(config::resolve(flags), 1, 0); });
-  };
-  EXPECT_THAT(refused("16B", "true"), HasSubstr("16B selects experts by softmax, which"));
-  EXPECT_EQ(refused("16B", "false"), "");
-  EXPECT_EQ(refused("671B", "true"), "");
 }
 
 }  // namespace

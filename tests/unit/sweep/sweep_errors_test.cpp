@@ -59,7 +59,9 @@ TEST(SweepErrors, RefusesWhatMeansNothing) {
   EXPECT_THAT(with_job("[slurm]\nwait = true\n[grid]\noptimizer.lr = [1]\n"),
               HasSubstr("wait is set by the sweep; use tessera sweep status"));
   EXPECT_THAT(with_job("[grid]\ntraining.freeze = [[\"norm\"], [\"x{1,2}\"]]\n"),
-              HasSubstr("training.freeze has an element that is empty or has a comma"));
+              HasSubstr("training.freeze has an element that no flag can pass"));
+  EXPECT_THAT(with_job("[grid]\ntraining.freeze = [[\"norm\"], [\"[ab]\"]]\n"),
+              HasSubstr("it is empty, in brackets, or has a comma"));
   EXPECT_THAT(with_job("[grid]\ndebug.seed = { linear = [1, 1000], count = 1000 }\ntraining.steps "
                        "= { linear = [1, "
                        "1000], count = 1000 }\n"),
