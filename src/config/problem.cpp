@@ -47,6 +47,18 @@ void Findings::complain_of(std::initializer_list<std::string_view> keys, std::st
   problems.push_back({place, std::move(text), code, {keys.begin(), keys.end()}});
 }
 
+bool Findings::obey(std::initializer_list<std::string_view> keys,
+                    const std::function<void()>& rule) {
+  if (!understood(keys)) return false;
+  try {
+    rule();
+    return true;
+  } catch (const Error& error) {
+    complain_of(keys, error.what(), error.code());
+    return false;
+  }
+}
+
 Place Findings::place_of(std::string_view key) const {
   const auto found = places.find(key);
   return found == places.end() ? Place{} : found->second;

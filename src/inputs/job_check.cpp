@@ -3,7 +3,6 @@
 
 #include "named_files.hpp"
 #include "sample_check.hpp"
-#include "tessera/base/error.hpp"
 #include "tessera/config/key_names.hpp"
 #include "tessera/config/option_table.hpp"
 #include "tessera/hf/config.hpp"
@@ -19,11 +18,7 @@ void check_machine(config::Reading& job, bool looks_at_files) {
   if (!name || *name == "host" || job.use != config::JobUse::training) return;
   if (name->ends_with(".toml") && !looks_at_files) return;
   if (!config::left_to_planner(job.resolved.job).empty()) return;  // choose_values() complains
-  try {
-    planner::load_machine(*name);
-  } catch (const Error& error) {
-    job.complain_of({config::key_names::kMachine}, error.what());
-  }
+  job.obey({config::key_names::kMachine}, [&] { planner::load_machine(*name); });
 }
 
 /// The export at the end of a run must not be what fails first.
@@ -31,11 +26,8 @@ void check_export(config::Reading& job, const plan::JobPlan& plan) {
   const plan::SavePlan& save = plan.save;
   if (job.use != config::JobUse::training || !save.enabled || !save.last_in_hf || save.seed_only)
     return;
-  try {
-    hf::require_exportable(plan.model.shape);
-  } catch (const Error& error) {
-    job.complain_of({"checkpoint.last_save_in_hf", "model.flavor"}, error.what());
-  }
+  job.obey({"checkpoint.last_save_in_hf", "model.flavor"},
+           [&] { hf::require_exportable(plan.model.shape); });
 }
 
 }  // namespace

@@ -60,13 +60,7 @@ class NamedFiles {
     return reading_.understood(keys) ? std::optional(value) : std::nullopt;
   }
 
-  void obey(Keys keys, const std::function<void()>& rule) {
-    try {
-      rule();
-    } catch (const Error& error) {
-      reading_.complain_of(keys, error.what(), error.code());
-    }
-  }
+  void obey(Keys keys, const std::function<void()>& rule) { reading_.obey(keys, rule); }
 
   /// What `look` finds for `name`, or finds wrong with it, once for all jobs.
   std::int64_t remembered(const std::string& name, const std::function<std::int64_t()>& look) {

@@ -25,12 +25,8 @@ bool begins_with_step_1(const plan::LoadPlan& load, config::JobUse use) try {
 /// "training" or "validation" of a job.
 void check_section(config::Reading& job, const std::string& section,
                    const std::function<void()>& rule) {
-  try {
-    rule();
-  } catch (const Error& error) {
-    const std::string path = section + ".dataset_path", dataset = section + ".dataset";
-    job.complain_of({path, dataset}, error.what(), error.code());
-  }
+  const std::string path = section + ".dataset_path", dataset = section + ".dataset";
+  job.obey({path, dataset}, rule);
 }
 
 }  // namespace

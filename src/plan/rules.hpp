@@ -9,7 +9,6 @@
 #include <string>
 #include <string_view>
 
-#include "tessera/base/error.hpp"
 #include "tessera/config/resolve.hpp"
 
 namespace tessera::plan {
@@ -27,18 +26,7 @@ class Rules {
     reading_.complain_of(keys, fmt::format(format, std::forward<Args>(args)...));
   }
 
-  /// Complains of the keys if `rule` throws Error; does not ask it where one of them was misread.
-  /// True if it holds.
-  bool obey(Keys keys, const std::function<void()>& rule) {
-    if (!reading_.understood(keys)) return false;
-    try {
-      rule();
-      return true;
-    } catch (const Error& error) {
-      reading_.complain_of(keys, error.what(), error.code());
-      return false;
-    }
-  }
+  bool obey(Keys keys, const std::function<void()>& rule) { return reading_.obey(keys, rule); }
 
   /// A warning: "KEY (where it was written)TEXT"; `text` begins with a blank or a colon.
   void warn_of(std::string_view key, std::string_view text) {

@@ -2,6 +2,7 @@
 // What is wrong with a job, each problem with the place where it was written.
 #pragma once
 
+#include <functional>
 #include <initializer_list>
 #include <map>
 #include <string>
@@ -53,6 +54,9 @@ struct Findings {
   /// write breaks no rule.
   void complain_of(std::initializer_list<std::string_view> keys, std::string text,
                    ExitCode code = ExitCode::usage);
+  /// Complains of the keys, with the Error's code, if `rule` throws Error. Does not ask it where
+  /// one of them was misread. True if it holds.
+  bool obey(std::initializer_list<std::string_view> keys, const std::function<void()>& rule);
   /// Place of a key; the default's when it was not written.
   Place place_of(std::string_view key) const;
   bool written(std::string_view key) const { return places.contains(key); }
