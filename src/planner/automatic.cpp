@@ -95,6 +95,10 @@ class Choice {
       job_.complain_of({*open_.begin()}, error.what());
       return false;
     }
+    const Precision precision = trials_.back()->space.own_work().precision;
+    if (!job_.obey({kMachine, "training.mixed_precision_param", "model.converters"},
+                   [&] { require_products(precision, machine_); }))
+      return false;
     find_best(*trials_.back());
     return true;
   }

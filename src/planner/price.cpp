@@ -5,7 +5,6 @@
 
 #include "data_parallel_time.hpp"
 #include "pipeline_time.hpp"
-#include "tessera/base/error.hpp"
 
 namespace tessera::planner {
 namespace {
@@ -258,17 +257,10 @@ std::vector<std::pair<std::string, double>> listed(const Times& times) {
   return out;
 }
 
-void check(const Workload& work, const Machine& machine) {
-  const Format format = format_of(work.precision);
-  require(machine.ceiling_of(format) > 0, ExitCode::usage,
-          "{} has no {} products; take another precision or machine", machine.name,
-          name_of(format));
-}
-
 }  // namespace
 
 Price price(const Workload& work, const Machine& machine, const Stack& stack) {
-  check(work, machine);
+  require_products(work.precision, machine);
   const StepClock clock(work, machine, stack);
   Price out;
   out.step_seconds = clock.seconds();
@@ -293,7 +285,7 @@ Price price(const Workload& work, const Machine& machine, const Stack& stack) {
 }
 
 StageDurations stage_seconds(const Workload& work, const Machine& machine, const Stack& stack) {
-  check(work, machine);
+  require_products(work.precision, machine);
   return StepClock(work, machine, stack).durations();
 }
 

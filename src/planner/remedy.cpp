@@ -46,7 +46,8 @@ std::optional<Option> fastest(const VariantSpace& space, int count, const Machin
   std::optional<Option> best;
   each_turned(space, kEachKnob, count, space.own(), [&](const Variant& variant) {
     if (!fits_as(space, variant, machine, stack)) return;
-    Option option{variant, {}, {}, price(space.workload(variant), machine, stack)};
+    Price priced = price(space.workload(variant), machine, stack);
+    Option option{variant, {}, {}, std::move(priced)};
     if (best && best->price.step_seconds <= option.price.step_seconds) return;
     std::optional<ChangedJob> job = space.job(variant);
     if (!job) return;

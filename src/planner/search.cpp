@@ -148,7 +148,8 @@ class Search {
     const Workload work = space_.workload(variant);
     if (!fits(memory_of(work, stack_), machine_)) return;
     ++out_.priced;
-    Option option{variant, {}, {}, price(work, machine_, stack_)};
+    Price priced = price(work, machine_, stack_);
+    Option option{variant, {}, {}, std::move(priced)};
     if (option.price.step_seconds > threshold()) return;
     const auto other = std::ranges::find_if(
         out_.best, [&](const Option& one) { return alike(one.variant, variant); });

@@ -115,6 +115,14 @@ Format format_of(Precision precision) {
   return precision == Precision::nvfp4 ? Format::fp4 : Format::fp8;
 }
 
+void require_products(Precision precision, const Machine& machine) {
+  const Format format = format_of(precision);
+  require(machine.ceiling_of(format) > 0, ExitCode::usage,
+          "{} has no {} products; take another precision (training.mixed_precision_param, "
+          "model.converters) or machine",
+          machine.name, name_of(format));
+}
+
 double Workload::expert_rows() const {
   if (expert_capacity == 0 || ep == 1) return 1;
   const ExpertShape& shape = *model.mixture;

@@ -40,7 +40,7 @@ struct Price {
 
 /// Simulates one step: every stage's computations are priced kernel by kernel, and run in the order
 /// of the schedule's action lists. Long runs of a generated schedule are continued from their
-/// steady state. Throws Error(usage) for a precision that the machine does not have.
+/// steady state. Throws as require_products().
 Price price(const Workload& work, const Machine& machine, const Stack& stack);
 
 /// Of one microbatch on each stage, with what is waited for.

@@ -9,6 +9,7 @@
 
 #include "tessera/plan/job_plan.hpp"
 #include "tessera/planner/architecture.hpp"
+#include "tessera/planner/machine.hpp"
 #include "tessera/planner/stack.hpp"
 #include "tessera/schedule/schedule.hpp"
 
@@ -24,6 +25,8 @@ enum class Precision : std::uint8_t {
   fp8_torchao,  ///< one scale a tensor; weights are cast at each use
 };
 Format format_of(Precision precision);
+/// Throws Error(usage) for a precision that the machine does not have.
+void require_products(Precision precision, const Machine& machine);
 /// Of what is neither cast for a product nor a sum.
 double element_bytes(Precision precision);
 

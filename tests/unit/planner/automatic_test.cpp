@@ -224,6 +224,13 @@ TEST(Automatic, WhatCannotBeChosenIsRefused) {
               HasSubstr("global_batch_size 7 is not a multiple"));
 }
 
+TEST(Automatic, AMachineMustHaveTheProducts) {
+  for (const char* key : {"--activation_checkpoint.mode", "--training.local_batch_size"})
+    EXPECT_THAT(complaint(of_llama("1B") + Flags{key, "auto", "--training.global_batch_size", "64",
+                                                 "--training.mixed_precision_param", "float32"}),
+                HasSubstr("has no fp32 products; take another precision (training.mixed_p"));
+}
+
 TEST(Automatic, TheMachineOfAJobMustBeNamed) {
   const auto complaint_of = [](const Flags& more) {
     config::Reading job =
