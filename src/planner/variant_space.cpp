@@ -5,6 +5,7 @@
 
 #include "from_plan.hpp"
 #include "tessera/base/error.hpp"
+#include "tessera/plan/fused_loss.hpp"
 #include "tessera/plan/model_fit.hpp"
 #include "tessera/plan/pipeline_plan.hpp"
 #include "tessera/plan/stage_ranges.hpp"
@@ -187,6 +188,15 @@ std::int64_t VariantSpace::microbatches(const Variant& v) const {
   return sequences_ / (data * v[Knob::microbatch]);
 }
 
+std::int64_t VariantSpace::loss_chunk_tokens(const Workload& work) const {
+  const model::Dimensions& model = plan_.model.spec->dimensions;
+  const bool other = work.precision != work_.precision;
+  const auto bytes = static_cast<std::int64_t>(other ? element_bytes(work.precision)
+                                                     : size_of(plan_.precision.compute));
+  return plan::loss_chunk_tokens(plan_.fused_loss, {work.microbatch * work.seq / work.cp,
+                                                    model.vocab / work.tp, model.dim, bytes});
+}
+
 Workload VariantSpace::without_lists(const Variant& v) const {
   if (v == own_) return work_;
   Workload out = work_;
@@ -206,6 +216,7 @@ Workload VariantSpace::without_lists(const Variant& v) const {
   out.dispatcher = v[Knob::once] == 1 ? Dispatcher::once_a_rank : Dispatcher::alltoall;
   if (v[Knob::precision] == 1)
     out.precision = work_.precision == Precision::f32 ? Precision::bf16 : Precision::f32;
+  if (stack_.fused_loss) out.loss_chunk_tokens = loss_chunk_tokens(out);
   out.graphs = graphs_of(out);
   set_pipeline(v, out.pipeline);
   return out;

@@ -91,6 +91,7 @@ class VariantSpace {
   bool adds_whole_gradients(const Variant& variant) const;
   bool keeps_batch(const Variant& variant) const;
   std::int64_t microbatches(const Variant& variant) const;
+  std::int64_t loss_chunk_tokens(const Workload& work) const;
   /// The keys that shape a pipeline.
   config::Parallelism pipeline_keys(int pp, int schedule) const;
   /// Its stages; null where the model or the schedule does not fit.
