@@ -98,7 +98,7 @@ std::optional<Price> plain_fsdp(const config::Resolved& job, int gpus, const Mac
   config::Training& training = plain.job.training;
   training.global_batch_size = own->batch().global_batch;
   training.local_batch_size =
-      local_batch(training.global_batch_size / gpus, training.local_batch_size);
+      local_batch(training.global_batch_size / gpus, own->batch().microbatch_rows);
   plain.job.parallelism = {};
   plain.job.parallelism.fsdp_reshard_after_forward = "always";
   const std::optional<plan::JobPlan> plan = plan_of(plain, gpus);

@@ -37,6 +37,18 @@ TEST(PlainFsdp, TrainsTheSameBatchWithoutTheMesh) {
   EXPECT_GT(plain(job)->tokens_per_second_per_gpu, own_price(job).tokens_per_second_per_gpu);
 }
 
+TEST(PlainFsdp, HasTheMicrobatchesOfAPipeline) {
+  const auto memory = [&](const char* rows) {
+    JobCase piped = fsdp;
+    piped.gpus = 8;
+    piped.flags.insert(piped.flags.end(),
+                       {"--parallelism.pipeline_parallel_degree", "2",
+                        "--training.global_batch_size", "64", "--training.local_batch_size", rows});
+    return plain(PlannedJob(piped))->memory.total();
+  };
+  EXPECT_DOUBLE_EQ(memory("4"), memory("16"));
+}
+
 TEST(PlainFsdp, NeedsASequenceForEachGpu) {
   JobCase small = tensor_parallel;
   small.flags.back() = "32";
