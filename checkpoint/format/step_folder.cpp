@@ -10,6 +10,7 @@
 #include <random>
 #include <sstream>
 
+#include "format/manifest.hpp"
 #include "tessera/base/crc32c.hpp"
 #include "tessera/base/error.hpp"
 #include "tessera/base/file.hpp"
@@ -109,7 +110,9 @@ std::int64_t step_of_folder(const fs::path& folder) {
 }
 
 bool is_step_folder(const fs::path& path) {
-  return step_of_folder(path) >= 0 || path.filename().string().starts_with(kPrefix);
+  const fs::path name = path.has_filename() ? path : path.parent_path();  // "step-00000002/"
+  std::error_code ignored;
+  return name.filename().string().starts_with(kPrefix) || fs::exists(path / kManifestName, ignored);
 }
 
 Leftover leftover_of(const fs::path& path) {

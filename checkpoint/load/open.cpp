@@ -163,7 +163,9 @@ std::optional<CheckpointReader> load_newest(comm::Communicator& control, const f
 std::optional<CheckpointReader> load_named(comm::Communicator& control, const fs::path& path,
                                            std::span<const SliceView> wanted,
                                            const LoadOptions& options, const NewestOptions& which) {
-  if (!is_step_folder(path)) return load_newest(control, path, wanted, options, which);
+  const auto is_step = [&] { return std::string(is_step_folder(path) ? "yes" : ""); };
+  if (comm::on_rank_zero(control, is_step).empty())
+    return load_newest(control, path, wanted, options, which);
   CheckpointReader opened = open(control, path);
   comm::on_all_ranks(control, [&] {
     if (which.look_at) which.look_at(opened);

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include <algorithm>
 #include <iostream>
 
 #include "ckpt_folders.hpp"
@@ -36,7 +37,9 @@ int list(const std::string& argument) {
       std::cout << fmt::format("{:<16} {:<21} {:>10} {:>6} {:>8}  {}\n", name, s.written,
                                human_bytes(s.file_bytes), s.files, s.tensors.size(), s.mesh);
     } catch (const tessera::Error& error) {
-      std::cout << fmt::format("{:<16} damaged: {}\n", name, error.what());
+      std::cout << fmt::format("{:<16} {}: {}\n", name,
+                               error.code() == ExitCode::checkpoint ? "damaged" : "not read",
+                               error.what());
     }
   }
   return 0;
@@ -58,19 +61,23 @@ void show_one(const fs::path& folder, bool with_tensors) {
 
 /// All are looked at before the first bad one ends the program with code 5.
 int verify(const std::string& argument, bool deep) {
-  std::size_t damaged = 0, wrong_views = 0;
+  std::size_t damaged = 0, unread = 0, wrong_views = 0;
   const auto steps = steps_of(argument);
   for (const auto& step : steps) {
     const auto findings = checkpoint::verify(step.path, deep);
     const bool whole = checkpoint::can_load(findings);
+    const bool is_damaged = std::ranges::any_of(
+        findings, [](const auto& finding) { return finding.is_damage && finding.is_needed; });
     std::cout << fmt::format("{}: {}\n", step.path.string(),
-                             !whole ? "DAMAGED"
-                             : deep ? "valid, every byte compared"
-                                    : "complete");
+                             is_damaged ? "DAMAGED"
+                             : !whole   ? "CANNOT BE READ"
+                             : deep     ? "valid, every byte compared"
+                                        : "complete");
     for (const auto& finding : findings)
       std::cout << fmt::format("  {}{}\n", finding.what,
                                finding.is_needed ? "" : " (resuming does not read this file)");
-    damaged += !whole;
+    damaged += is_damaged;
+    unread += !whole && !is_damaged;
     wrong_views += whole && !findings.empty();
   }
   if (steps.back().path != argument)
@@ -79,6 +86,10 @@ int verify(const std::string& argument, bool deep) {
   tessera::require(damaged == 0, ExitCode::checkpoint,
                    "{} of {} checkpoints in {} are damaged; resuming skips them", damaged,
                    steps.size(), argument);
+  tessera::require(unread == 0, ExitCode::environment,
+                   "{} of {} checkpoints in {} cannot be read, and may be whole; resuming stops at "
+                   "them",
+                   unread, steps.size(), argument);
   tessera::require(wrong_views == 0, ExitCode::checkpoint,
                    "index.h5 of {} of {} checkpoints in {} is damaged; their weights are whole",
                    wrong_views, steps.size(), argument);
@@ -91,6 +102,11 @@ tessera::DType dtype_named(const std::string& type) {
       dtype == tessera::DType::f32 || dtype == tessera::DType::bf16 || dtype == tessera::DType::f16,
       ExitCode::usage, "--dtype {} is not known; use float32, bfloat16 or float16", type);
   return *dtype;
+}
+
+/// A tokenizer.json by its folder, as users name it.
+fs::path place_of(const fs::path& tokenizer) {
+  return tokenizer.filename() == "tokenizer.json" ? tokenizer.parent_path() : tokenizer;
 }
 
 struct Export {
@@ -129,9 +145,10 @@ struct Export {
     const tessera::inputs::Exported made = export_newest(argument, options);
     std::cout << fmt::format("{}: weights of step {} as {}, {}\n", to, made.step, type,
                              human_bytes(made.bytes));
-    std::cout << (made.tokenizer ? fmt::format("tokenizer: that in {}\n", made.tokenizer->string())
-                                 : fmt::format("no tokenizer: {}; name it with --tokenizer PATH\n",
-                                               made.why_no_tokenizer));
+    std::cout << (made.tokenizer
+                      ? fmt::format("tokenizer: that in {}\n", place_of(*made.tokenizer).string())
+                      : fmt::format("no tokenizer: {}; name it with --tokenizer PATH\n",
+                                    made.why_no_tokenizer));
     return 0;
   }
 };
@@ -214,7 +231,7 @@ struct Reshard {
 int run(const tessera::app::Args& args) {
   Flags app{
       "Inspects, verifies, prunes and converts checkpoints. `verify` exits with 5 if one is "
-      "damaged.",
+      "damaged, and with 3 if one cannot be read.",
       "ckpt"};
   app.require_subcommand();
   std::string folder, other;

@@ -12,6 +12,7 @@
 
 #include "command_line.hpp"
 #include "tessera/base/json.hpp"
+#include "tessera/base/log.hpp"
 #include "tessera/comm/communicator.hpp"
 #include "tessera/config/resolve.hpp"
 #include "tessera/data/document_lengths.hpp"
@@ -84,7 +85,7 @@ std::string value_text(const Json& value) {
 }
 
 std::string lengths_text(const Json& classes, std::int64_t all) {
-  std::string text = fmt::format("{:<18}{:>24} {:>12} {:>14} {:>7}\n", "document lengths",
+  std::string text = fmt::format("{:<20}{:>22} {:>12} {:>14} {:>7}\n", "document lengths",
                                  "tokens each", "documents", "tokens", "share");
   for (const Json& of : classes) {
     const auto least = of["least"].get<std::int64_t>(), most = of["most"].get<std::int64_t>(),
@@ -92,7 +93,7 @@ std::string lengths_text(const Json& classes, std::int64_t all) {
     const std::string each =
         least == most ? std::to_string(least) : fmt::format("{} to {}", least, most);
     text += fmt::format(
-        "{:<18}{:>24} {:>12} {:>14} {:>5.1f} %\n", "", each, of["documents"].get<std::int64_t>(),
+        "{:<20}{:>22} {:>12} {:>14} {:>5.1f} %\n", "", each, of["documents"].get<std::int64_t>(),
         tokens,
         100.0 * static_cast<double>(tokens) / static_cast<double>(std::max<std::int64_t>(1, all)));
   }
@@ -109,9 +110,9 @@ std::string as_text(const Json& facts) {
     if (name == "document_lengths")
       text += lengths_text(value, facts["tokens"].get<std::int64_t>());
     else if (name == "text" || name == "first_text")
-      text += fmt::format("{:<18}{}\n", label, json_text(value));
+      text += fmt::format("{:<20}{}\n", label, json_text(value));
     else
-      text += fmt::format("{:<18}{}\n", label, value_text(value));
+      text += fmt::format("{:<20}{}\n", label, value_text(value));
   }
   return text;
 }
@@ -125,10 +126,9 @@ std::optional<data::Tokenizer> load_if_named(const std::string& path) {
 
 /// A job names its tokenizer; token files do without, so it need not be there.
 std::string tokenizer_of(const config::JobConfig& job) {
-  const std::string& folder = job.model.hf_assets_path;
+  const std::string& named = job.model.hf_assets_path;
   std::error_code ignored;
-  return std::filesystem::exists(std::filesystem::path(folder) / "tokenizer.json", ignored) ? folder
-                                                                                            : "";
+  return std::filesystem::exists(data::tokenizer_file(named), ignored) ? named : "";
 }
 
 }  // namespace
@@ -160,7 +160,11 @@ int DataInspect::inspect_file() const {
           "'{}' is a job: --sample N shows one of its samples", file_);
   const data::TokenFile file = data::TokenFile::open(file_);
   if (!quick_) file.verify(json_ ? data::Progress() : data::terminal_progress("data inspect"));
-  Json facts = facts_of(file, tokens_, load_if_named(tokenizer_));
+  const std::optional<data::Tokenizer> tokenizer = load_if_named(tokenizer_);
+  if (tokenizer && tokenizer->content_hash() != file.info().tokenizer_hash)
+    log::warning("'{}' was made with another tokenizer than '{}': its text was another one", file_,
+                 tokenizer_);
+  Json facts = facts_of(file, tokens_, tokenizer);
   facts["content"] = quick_ ? "not checked" : "hash OK";
   std::cout << (json_ ? as_json(facts) : as_text(facts));
   return 0;

@@ -10,6 +10,7 @@
 #include "folder_job.hpp"
 #include "ranks.hpp"
 #include "tensor_commands.hpp"
+#include "tessera/base/atomic_file.hpp"
 #include "tessera/base/json.hpp"
 #include "tessera/hf/safetensors.hpp"
 #include "tessera/inputs/job_check.hpp"
@@ -40,8 +41,24 @@ void write_logits(const std::string& file, const at::Tensor& logits) {
   writer.finish();
 }
 
+/// What would be lost, or would fail after the computation, is said before it.
+void require_output(const std::string& file) {
+  const auto holds_logits = [&] {
+    try {
+      return tessera::hf::SafetensorsReader(file).find("logits") != nullptr;
+    } catch (const tessera::Error&) {
+      return false;
+    }
+  };
+  std::error_code ignored;
+  tessera::require(!std::filesystem::exists(file, ignored) || holds_logits(), ExitCode::usage,
+                   "'{}' is there and holds no logits; name another file with --logits", file);
+  const tessera::AtomicFile tried(file, {ExitCode::environment, "--logits"});
+}
+
 int run_logits(const std::string& input, const std::string& logits, const Args& job) {
   const tessera::config::Resolved resolved = tessera::config::resolve(job);
+  require_output(logits);
   const at::Tensor tokens = read_tokens(input);
   tessera::train::Inference model(tessera::plan::plan_inference(resolved, 0), tokens.size(1),
                                   nullptr);

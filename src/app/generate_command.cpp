@@ -57,6 +57,7 @@ int generate(const Options& options) {
   if (options.prompt || !options.print_ids)
     tokenizer = Tokenizer::load(resolved.job.model.hf_assets_path);
   const auto prompt = prompt_of(options, tokenizer ? &*tokenizer : nullptr);
+  if (!options.print_ids) tokenizer->decode(prompt);  // what has no text is refused before all work
   const std::int64_t vocabulary = tokenizer ? tokenizer->vocab_size() : 0;
   tessera::train::Inference model(tessera::plan::plan_inference(resolved, vocabulary),
                                   static_cast<std::int64_t>(prompt.size()) + options.max_new_tokens,

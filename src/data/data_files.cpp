@@ -2,11 +2,15 @@
 #include "tessera/data/data_files.hpp"
 
 #include <glob.h>
+#include <unistd.h>
 
 #include <algorithm>
+#include <cerrno>
 #include <map>
+#include <utility>
 
 #include "tessera/base/error.hpp"
+#include "tessera/base/file.hpp"
 #include "tessera/data/tokenizer.hpp"
 #include "text_files.hpp"
 
@@ -47,15 +51,48 @@ std::vector<fs::path> files_in(const fs::path& folder) {
   return tokens.empty() ? text : tokens;
 }
 
-std::vector<fs::path> files_that_match(const fs::path& pattern) {
+/// The folder that glob() could not list, and why.
+thread_local std::pair<std::string, int> unreadable;
+
+/// Not of files, after whose names a pattern may continue, and of folders that are not there.
+int note_unreadable(const char* path, int error_number) {
+  if (error_number == ENOTDIR || error_number == ENOENT) return 0;
+  unreadable = {path, error_number};
+  return 1;
+}
+
+bool is_pattern(const fs::path& path) {
+  return path.string().find_first_of("*?[") != std::string::npos;
+}
+
+std::vector<fs::path> matches_of(const fs::path& pattern) {
   glob_t found{};
-  std::vector<fs::path> files;
-  if (::glob(pattern.c_str(), GLOB_NOSORT, nullptr, &found) == 0)
-    files.assign(found.gl_pathv, found.gl_pathv + found.gl_pathc);
+  std::vector<fs::path> matches;
+  const int problem = ::glob(pattern.c_str(), GLOB_NOSORT, &note_unreadable, &found);
+  if (problem == 0) matches.assign(found.gl_pathv, found.gl_pathv + found.gl_pathc);
   ::globfree(&found);
+  if (problem == GLOB_ABORTED)  // without its files, the set of samples would change
+    fail_errno(ExitCode::data, "cannot list", unreadable.first, unreadable.second);
+  return matches;
+}
+
+/// glob() passes over folders in which it may not look up a name.
+void require_search_of(const fs::path& folders) {
+  if (!is_pattern(folders)) return;
+  require_search_of(folders.parent_path());
+  for (const fs::path& folder : matches_of(folders)) {
+    std::error_code ignored;
+    if (fs::is_directory(folder, ignored) && ::access(folder.c_str(), X_OK) != 0)
+      fail_errno(ExitCode::data, "cannot search the folder", folder, errno);
+  }
+}
+
+std::vector<fs::path> files_that_match(const fs::path& pattern) {
+  require_search_of(pattern.parent_path());
+  std::vector<fs::path> files = matches_of(pattern);
   std::erase_if(files, [](const fs::path& file) {
-    std::error_code unreadable;
-    return !is_there(file) || !fs::is_regular_file(file, unreadable);
+    std::error_code ignored;
+    return !is_there(file) || !fs::is_regular_file(file, ignored);
   });
   const auto tokens = std::ranges::count_if(
       files, [](const fs::path& file) { return TokenFile::is_token_file(file); });
@@ -98,7 +135,7 @@ std::vector<fs::path> data_files(const fs::path& path) {
   std::error_code problem;
   const bool folder = fs::is_directory(path, problem);
   if (!folder && fs::exists(path, problem)) return {path};
-  require(folder || path.string().find_first_of("*?[") != std::string::npos, ExitCode::data,
+  require(folder || is_pattern(path), ExitCode::data,
           "there is no file or folder '{}'; check the path", path.string());
   std::vector<fs::path> files = folder ? files_in(path) : files_that_match(path);
   require(
@@ -121,10 +158,8 @@ void check_same_tokenizer(const TokenFile& one, const TokenFile& other) {
 }
 
 void check_made_by(const TokenFile& file, const fs::path& tokenizer) {
-  std::error_code problem;
-  const fs::path json =
-      fs::is_directory(tokenizer, problem) ? tokenizer / "tokenizer.json" : tokenizer;
-  if (!fs::exists(json, problem)) return;
+  const fs::path json = tokenizer_file(tokenizer);
+  if (std::error_code ignored; !fs::exists(json, ignored)) return;
   const Tokenizer loaded = Tokenizer::load(json);
   const TokenFileInfo& info = file.info();
   require(info.tokenizer_hash == loaded.content_hash(), ExitCode::data,

@@ -126,12 +126,17 @@ bool is_there(const std::filesystem::path& path, const TokenFileInfo& wanted) {
   }
 }
 
+struct Output {
+  const std::filesystem::path& path;
+  std::string_view option;  ///< that names it
+};
+
 TokenFileInfo write_tokens(const TextCorpus& corpus, const Tokenizer& tokenizer,
-                           const std::filesystem::path& output, const TokenFileInfo& info,
+                           const Output& output, const TokenFileInfo& info,
                            const PrepareOptions& options, const Progress& progress) {
   require(corpus.document_count() > 0, ExitCode::data,
           "there is no text in {}; name files with text", corpus.name());
-  TokenFileWriter writer(output, info);
+  TokenFileWriter writer(output.path, info, {ExitCode::environment, output.option});
   Preparation(corpus, tokenizer, options).run(writer, progress);
   require(writer.token_count() > 0, ExitCode::data, "no document of {} has a token", corpus.name());
   return writer.finish();
@@ -142,8 +147,8 @@ TokenFileInfo write_tokens(const TextCorpus& corpus, const Tokenizer& tokenizer,
 TokenFileInfo prepare(const TextCorpus& corpus, const Tokenizer& tokenizer,
                       const std::filesystem::path& output, const PrepareOptions& options,
                       const Progress& progress) {
-  return write_tokens(corpus, tokenizer, output, describe(corpus, tokenizer, options.seed), options,
-                      progress);
+  return write_tokens(corpus, tokenizer, {output, "--output"},
+                      describe(corpus, tokenizer, options.seed), options, progress);
 }
 
 std::filesystem::path prepare_if_needed(const std::vector<std::filesystem::path>& texts,
@@ -164,7 +169,7 @@ std::filesystem::path prepare_if_needed(const std::vector<std::filesystem::path>
   if (is_there(cached, info)) return cached;
   const FolderTurn turn(cache_folder);
   if (turn.waited() && is_there(cached, info)) return cached;
-  write_tokens(corpus, tokenizer, cached, info, options, progress);
+  write_tokens(corpus, tokenizer, {cached, "training.tokens_cache"}, info, options, progress);
   return cached;
 }
 

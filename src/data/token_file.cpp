@@ -2,7 +2,6 @@
 #include "tessera/data/token_file.hpp"
 
 #include <algorithm>
-#include <fstream>
 #include <limits>
 
 #include "mapped_file.hpp"
@@ -104,10 +103,12 @@ TokenFile TokenFile::open(const std::filesystem::path& path) {
 bool TokenFile::is_token_file(const std::filesystem::path& path) {
   std::error_code ignored;
   if (!std::filesystem::is_regular_file(path, ignored)) return false;
-  char magic[sizeof TokenFileHeader::kMagic];
-  std::ifstream in(path, std::ios::binary);
-  return in.read(magic, sizeof magic) &&
-         std::equal(magic, magic + sizeof magic, TokenFileHeader::kMagic);
+  constexpr std::int64_t kBytes = sizeof TokenFileHeader::kMagic;
+  char magic[kBytes];
+  const File file = File::open_to_read(path, ExitCode::data);
+  if (file.size() < kBytes) return false;
+  file.read(magic, kBytes, 0);
+  return std::equal(magic, magic + kBytes, TokenFileHeader::kMagic);
 }
 
 const TokenFileInfo& TokenFile::info() const { return parts_->info; }

@@ -14,8 +14,8 @@ std::string_view bytes_of(std::span<const T> values) {
 }
 
 /// Makes the folder of the file.
-std::filesystem::path in_its_folder(std::filesystem::path path) {
-  if (path.has_parent_path()) make_folders(path.parent_path(), ExitCode::environment);
+std::filesystem::path in_its_folder(std::filesystem::path path, const FileErrors& errors) {
+  if (path.has_parent_path()) make_folders(path.parent_path(), errors);
   return path;
 }
 
@@ -28,8 +28,8 @@ struct TokenFileWriter::Parts {
   std::vector<std::uint64_t> starts;
   std::vector<std::uint16_t> narrow;
 
-  Parts(std::filesystem::path path, const TokenFileInfo& given)
-      : file(in_its_folder(std::move(path))), info(given) {
+  Parts(std::filesystem::path path, const TokenFileInfo& given, const FileErrors& errors)
+      : file(in_its_folder(std::move(path), errors), errors), info(given) {
     info.token_count = info.document_count = 0;
     info.token_bytes = static_cast<int>(token_bytes_for(info.vocab_size));
     file.append(std::string(sizeof(TokenFileHeader), '\0'));
@@ -59,8 +59,9 @@ struct TokenFileWriter::Parts {
   }
 };
 
-TokenFileWriter::TokenFileWriter(std::filesystem::path path, const TokenFileInfo& info)
-    : parts_(std::make_unique<Parts>(std::move(path), info)) {}
+TokenFileWriter::TokenFileWriter(std::filesystem::path path, const TokenFileInfo& info,
+                                 const FileErrors& errors)
+    : parts_(std::make_unique<Parts>(std::move(path), info, errors)) {}
 TokenFileWriter::TokenFileWriter(TokenFileWriter&&) noexcept = default;
 TokenFileWriter::~TokenFileWriter() = default;
 

@@ -64,14 +64,17 @@ std::vector<std::int32_t> Tokenizer::encode(std::string_view text) const {
 std::string Tokenizer::decode(std::span<const std::int32_t> ids, bool skip_special) const {
   std::string text;
   for (const std::int32_t id : ids) {
-    const bool known = id >= 0 && id < vocab_size() && parts_->kinds[id] != Parts::Kind::absent;
     require(
-        known, ExitCode::data,
+        has(id), ExitCode::data,
         "id {} is not in the tokenizer's vocabulary of {}; decode with the tokenizer that made it",
         id, vocab_size());
     if (!skip_special || parts_->kinds[id] != Parts::Kind::special) text += parts_->bytes[id];
   }
   return text;
+}
+
+bool Tokenizer::has(std::int32_t id) const {
+  return id >= 0 && id < vocab_size() && parts_->kinds[id] != Parts::Kind::absent;
 }
 
 std::vector<std::string> Tokenizer::pre_tokens(std::string_view text) const {

@@ -173,10 +173,14 @@ void read_added_tokens(const JsonNode& list, Vocabulary& vocabulary, Parts& part
 
 }  // namespace
 
-Tokenizer Tokenizer::load(const std::filesystem::path& file_or_folder) {
+std::filesystem::path tokenizer_file(const std::filesystem::path& file_or_folder) {
   std::error_code ignored;
-  const bool is_folder = std::filesystem::is_directory(file_or_folder, ignored);
-  const std::filesystem::path file = is_folder ? file_or_folder / "tokenizer.json" : file_or_folder;
+  return std::filesystem::is_directory(file_or_folder, ignored) ? file_or_folder / "tokenizer.json"
+                                                                : file_or_folder;
+}
+
+Tokenizer Tokenizer::load(const std::filesystem::path& file_or_folder) {
+  const std::filesystem::path file = tokenizer_file(file_or_folder);
   const TextSource source{file, ExitCode::data};
   const nlohmann::json document =
       parse_json(read_text(file, kMostTokenizerBytes, ExitCode::data), source);

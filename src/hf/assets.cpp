@@ -33,26 +33,20 @@ bool is_there(const fs::path& file) {
   return fs::exists(file, problem);
 }
 
-/// The folder of a tokenizer that is named by its folder or its file.
-fs::path folder_of(const fs::path& named) {
-  if (named.filename() != kTokenizer) return named;
-  return named.has_parent_path() ? named.parent_path() : fs::path(".");
-}
-
 /// Why the tokenizer is not this model's; "" when it may be.
-std::string misfit(const data::Tokenizer& tokenizer, const fs::path& folder, std::int64_t vocab) {
+std::string misfit(const data::Tokenizer& tokenizer, const fs::path& place, std::int64_t vocab) {
   if (tokenizer.vocab_size() <= vocab) return "";
   return fmt::format("the tokenizer in '{}' has a vocabulary of {}, and the model one of {}",
-                     folder.string(), tokenizer.vocab_size(), vocab);
+                     place.string(), tokenizer.vocab_size(), vocab);
 }
 
 /// That the model was trained with another tokenizer; "" if not, or if nobody knows.
-std::string stranger(const data::Tokenizer& tokenizer, const fs::path& folder,
+std::string stranger(const data::Tokenizer& tokenizer, const fs::path& place,
                      const std::string& trained_with) {
   const std::string own = data::tokenizer_record(tokenizer.content_hash());
   if (!data::other_tokenizer(trained_with, own)) return "";
   return fmt::format("the tokenizer in '{}' is not the one that the model was trained with",
-                     folder.string());
+                     place.string());
 }
 
 std::string text_of(const data::Tokenizer& tokenizer, std::optional<int> id) {
@@ -61,8 +55,8 @@ std::string text_of(const data::Tokenizer& tokenizer, std::optional<int> id) {
   return tokenizer.decode(ids);
 }
 
-void take(const data::Tokenizer& tokenizer, const fs::path& folder, Assets& assets) {
-  assets.folder = folder;
+void take(const data::Tokenizer& tokenizer, const fs::path& place, Assets& assets) {
+  assets.tokenizer = data::tokenizer_file(place);
   assets.bos = tokenizer.bos_id();
   assets.eos = tokenizer.eos_id();
   assets.bos_token = text_of(tokenizer, assets.bos);
@@ -91,6 +85,22 @@ void copy_beside(const fs::path& from, const fs::path& to) {
           to.string(), problem.message());
 }
 
+/// The tokenizer in the folder that is written, where it is the model's.
+void take_from_target(const AssetPlaces& places, std::int64_t vocab, Assets& assets) try {
+  if (!is_there(places.target / kTokenizer)) return;
+  const data::Tokenizer tokenizer = data::Tokenizer::load(places.target);
+  if (misfit(tokenizer, places.target, vocab).empty() &&
+      stranger(tokenizer, places.target, places.trained_with).empty())
+    take(tokenizer, places.target, assets);
+} catch (const Error&) {
+  // one that Tessera cannot read is another one
+}
+
+bool is_same_file(const fs::path& one, const fs::path& other) {
+  std::error_code ignored;
+  return fs::equivalent(one, other, ignored) || read_text(one) == read_text(other);
+}
+
 /// Those of one file. What cannot be read there causes a warning: a text without its end runs on.
 void add_end_ids(const fs::path& file, std::vector<std::int32_t>& ids) {
   const nlohmann::json json = parse_json(read_text(file).value_or(""));
@@ -116,20 +126,21 @@ OrderedJson token_json(const std::string& token) {
 Assets find_assets(const AssetPlaces& places, std::int64_t vocab) {
   Assets assets;
   const std::optional<fs::path>& named = places.named;
-  const fs::path folder = folder_of(named.value_or(places.usual));
-  if (named || is_there(folder / kTokenizer)) {
-    const data::Tokenizer tokenizer = data::Tokenizer::load(folder);
-    assets.why_not = misfit(tokenizer, folder, vocab);
+  const fs::path place = named.value_or(places.usual);
+  if (named || is_there(data::tokenizer_file(place))) {
+    const data::Tokenizer tokenizer = data::Tokenizer::load(place);
+    assets.why_not = misfit(tokenizer, place, vocab);
     require(!named || assets.why_not.empty(), ExitCode::data, "{}; name the tokenizer of the model",
             assets.why_not);
-    const std::string other = stranger(tokenizer, folder, places.trained_with);
+    const std::string other = stranger(tokenizer, place, places.trained_with);
     if (named && !other.empty()) log::warning("{}", other);
     if (!named && assets.why_not.empty()) assets.why_not = other;
-    if (assets.why_not.empty()) take(tokenizer, folder, assets);
+    if (assets.why_not.empty()) take(tokenizer, place, assets);
   } else {
-    assets.why_not = fmt::format("there is no {} in '{}'", kTokenizer, folder.string());
+    assets.why_not = fmt::format("there is no tokenizer in '{}'", place.string());
   }
-  if (!assets.folder) ids_of_config(places.config, assets);
+  if (!assets.tokenizer) take_from_target(places, vocab, assets);
+  if (!assets.tokenizer) ids_of_config(places.config, assets);
   return assets;
 }
 
@@ -149,17 +160,34 @@ std::vector<std::int32_t> end_ids(const std::vector<fs::path>& places,
   return ids;
 }
 
+void prepare_for_assets(const Assets& assets, const fs::path& folder, bool replace) {
+  const fs::path there = folder / kTokenizer;
+  const bool kept = is_there(there) && assets.tokenizer && is_same_file(*assets.tokenizer, there);
+  require(replace || kept || !is_there(there), ExitCode::usage,
+          "'{}' already has another tokenizer; name another folder, or replace it with --force",
+          folder.string());
+  if (kept || !replace) return;
+  for (const char* name : kCopied) {
+    std::error_code problem;
+    fs::remove(folder / name, problem);
+    require(!problem, ExitCode::environment, "cannot remove '{}' ({})", (folder / name).string(),
+            problem.message());
+  }
+}
+
 void write_assets(const Assets& assets, const fs::path& folder) {
-  if (!assets.folder) return;
+  if (!assets.tokenizer) return;
+  const fs::path from = assets.tokenizer->parent_path();
+  copy_beside(*assets.tokenizer, folder / kTokenizer);
   for (const char* name : kCopied)
-    if (is_there(*assets.folder / name)) copy_beside(*assets.folder / name, folder / name);
-  if (!is_there(*assets.folder / kTokenizerConfig))
+    if (name != kTokenizer && is_there(from / name)) copy_beside(from / name, folder / name);
+  if (!is_there(from / kTokenizerConfig))
     write_json_file(folder / kTokenizerConfig,
                     OrderedJson{{"bos_token", token_json(assets.bos_token)},
                                 {"eos_token", token_json(assets.eos_token)},
                                 {"clean_up_tokenization_spaces", false},
                                 {"tokenizer_class", "PreTrainedTokenizerFast"}});
-  if (!is_there(*assets.folder / kGenerationConfig))
+  if (!is_there(from / kGenerationConfig))
     write_json_file(folder / kGenerationConfig, OrderedJson{{"bos_token_id", id_json(assets.bos)},
                                                             {kEndId, id_json(assets.eos)}});
 }

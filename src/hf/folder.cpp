@@ -26,13 +26,14 @@ bool holds_weights(const fs::path& folder) {
          (fs::exists(folder / kWeights, problem) || fs::exists(folder / kIndex, problem));
 }
 
-void prepare_folder(const fs::path& folder, bool replace) {
+void prepare_folder(const fs::path& folder, const Assets& assets, bool replace) {
   require(!fs::exists(folder / kIndex), ExitCode::usage,
           "'{}' has weights in several files ({}); name another folder", folder.string(), kIndex);
   for (const char* name : {kWeights, kConfig})
     require(replace || !fs::exists(folder / name), ExitCode::usage,
             "'{}' already has {}; name another folder, or replace it with --force", folder.string(),
             name);
+  prepare_for_assets(assets, folder, replace);
   make_folders(folder, ExitCode::environment);
 }
 

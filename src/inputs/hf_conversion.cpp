@@ -8,6 +8,7 @@
 #include "tessera/base/atomic_file.hpp"
 #include "tessera/base/error.hpp"
 #include "tessera/base/log.hpp"
+#include "tessera/base/text_file.hpp"
 #include "tessera/checkpoint/checkpoint_reader.hpp"
 #include "tessera/checkpoint/inspect.hpp"
 #include "tessera/config/resolve.hpp"
@@ -44,13 +45,14 @@ config::Resolved job_to_keep(const fs::path& weights, const ImportOptions& optio
   const fs::path config = hf::config_beside(fs::absolute(weights)),
                  kept = fs::absolute(options.folder) / "config.json";
   fs::create_directories(kept.parent_path());
-  if (!fs::exists(kept) || !fs::equivalent(config, kept))
-    fs::copy_file(config, kept, fs::copy_options::overwrite_existing);
+  require(!fs::exists(kept) || read_text(kept) == read_text(config), ExitCode::usage,
+          "{} is there and differs from that of the weights; choose another folder", kept.string());
+  if (!fs::exists(kept)) fs::copy_file(config, kept);
   return job_by(kept);
 }
 
 checkpoint::CheckpointReader open_at(comm::Communicator& control, const fs::path& folder) {
-  if (folder.filename().string().starts_with("step-")) return checkpoint::open(control, folder);
+  if (checkpoint::is_step_folder(folder)) return checkpoint::open(control, folder);
   auto opened = checkpoint::open_newest(control, folder, {});
   require(opened.has_value(), ExitCode::checkpoint, "{} holds no checkpoint", folder.string());
   return std::move(*opened);
@@ -78,6 +80,15 @@ config::Resolved job_inside(const checkpoint::CheckpointReader& opened) {
     fs::remove(file);
     throw;
   }
+}
+
+/// An import that was moved finds its config.json beside it.
+config::JobConfig model_job(const checkpoint::CheckpointReader& opened) {
+  config::JobConfig job = job_inside(opened).job;
+  const fs::path beside = hf::config_beside(fs::canonical(opened.folder()).parent_path());
+  if (job.model.hf_config && !fs::exists(*job.model.hf_config) && fs::exists(beside))
+    job.model.hf_config = beside;
+  return job;
 }
 
 std::int64_t vocabulary_of(const checkpoint::CheckpointReader& opened) {
@@ -121,7 +132,7 @@ fs::path import_weights(const fs::path& weights, const ImportOptions& options) {
 Exported export_hf(const fs::path& folder, const fs::path& out, const ExportOptions& options) {
   const auto control = comm::make_self_communicator("export");
   const checkpoint::CheckpointReader opened = open_at(*control, folder);
-  const config::JobConfig job = job_inside(opened).job;
+  const config::JobConfig job = model_job(opened);
   const std::int64_t vocab = vocabulary_of(opened);
   model::DecoderShape shape = plan::decoder_shape_of(job, vocab);
   const std::string differences =
@@ -134,7 +145,7 @@ Exported export_hf(const fs::path& folder, const fs::path& out, const ExportOpti
   shape = shape_for_others(std::move(shape), job, opened.step());
   hf::require_exportable(shape);
   const hf::Assets assets =
-      hf::find_assets({options.tokenizer, job.model.hf_assets_path,
+      hf::find_assets({options.tokenizer, job.model.hf_assets_path, out,
                        data::recorded_tokenizer(opened.extra()), job.model.hf_config},
                       vocab);
   if (shape.latent && shape.latent->norm_eps != hf::kLatentEps)
@@ -142,11 +153,11 @@ Exported export_hf(const fs::path& folder, const fs::path& out, const ExportOpti
         "transformers computes the norms of latents with an epsilon of {}, and this model has {}: "
         "results differ slightly",
         hf::kLatentEps, shape.latent->norm_eps);
-  hf::prepare_folder(out, options.replace);
+  hf::prepare_folder(out, assets, options.replace);
   hf::export_weights(opened, model::spec_of(shape), options.dtype, hf::weights_in(out));
   hf::write_texts(out, shape, options.dtype, assets);
   return {opened.step(), static_cast<std::int64_t>(fs::file_size(hf::weights_in(out))),
-          assets.folder, assets.why_not};
+          assets.tokenizer, assets.why_not};
 }
 
 }  // namespace tessera::inputs

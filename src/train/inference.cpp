@@ -45,12 +45,21 @@ std::int64_t pick(const at::Tensor& logits, const Sampling& sampling, std::uint6
                                 cumulative.numel() - 1);
 }
 
+/// bool [vocabulary of the tokenizer]: ids that no token has. Undefined if there are none.
+at::Tensor absent_ids(const data::Tokenizer& tokenizer) {
+  at::Tensor absent = at::zeros({tokenizer.vocab_size()}, at::kBool);
+  for (std::int32_t id = 0; id < tokenizer.vocab_size(); ++id)
+    if (!tokenizer.has(id)) absent.data_ptr<bool>()[id] = true;
+  return absent.any().item<bool>() ? absent : at::Tensor();
+}
+
 }  // namespace
 
 Inference::Inference(const plan::InferencePlan& plan, std::int64_t positions,
                      const data::Tokenizer* tokenizer)
     : positions_(positions),
       tokenizer_vocab_(tokenizer ? tokenizer->vocab_size() : 0),
+      absent_(tokenizer ? absent_ids(*tokenizer) : at::Tensor()),
       mesh_(mesh::Layout::resolve({1, 1, 1, 1, 1}, 1), mesh::Rank{0}),
       device_(default_device()),
       model_(model::make_decoder(plan.shape, positions, precision_of(plan.precision).compute,
@@ -118,8 +127,9 @@ std::vector<std::int32_t> Inference::generate(const std::vector<std::int32_t>& p
         "the logits after {} tokens are not finite: weights are not, or the type of computation "
         "is too narrow; try --training.mixed_precision_param float32",
         position);
-    generated.push_back(
-        static_cast<std::int32_t>(pick(last.narrow(0, 0, known), sampling, generated.size())));
+    at::Tensor choices = last.narrow(0, 0, known);
+    if (absent_.defined()) choices = choices.masked_fill(absent_.narrow(0, 0, known), -HUGE_VAL);
+    generated.push_back(static_cast<std::int32_t>(pick(choices, sampling, generated.size())));
     if (std::ranges::find(stops, generated.back()) != stops.end()) break;
     next = at::full({1}, generated.back(), at::kLong);
   }

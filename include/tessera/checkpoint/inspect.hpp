@@ -23,8 +23,8 @@ std::string step_name(std::int64_t step);
 /// The step folders in `folder`, oldest first, valid or not; empty when the folder does not exist.
 std::vector<StepFolder> list_steps(const std::filesystem::path& folder);
 
-/// Whether a path's name is a step folder's, or begins with "step-", rather than that of a folder
-/// of them; whether or not it is there.
+/// Whether a path is that of one step, rather than of a folder of them: it has a manifest, or its
+/// name begins with "step-", whether or not it is there.
 bool is_step_folder(const std::filesystem::path& path);
 
 /// The description of a checkpoint.

@@ -13,6 +13,7 @@
 #include <span>
 #include <string>
 
+#include "tessera/base/file.hpp"
 #include "tessera/base/shard.hpp"
 #include "tessera/data/progress.hpp"
 
@@ -38,7 +39,8 @@ class TokenFile {
   /// Throws Error(data) for a file that is missing, no token file, of another version, truncated or
   /// damaged in its header.
   static TokenFile open(const std::filesystem::path& path);
-  /// Whether the file begins as a token file does; false for a missing or short one.
+  /// Whether the file begins as a token file does; false for a missing or short one. Throws
+  /// Error for one that cannot be read.
   static bool is_token_file(const std::filesystem::path& path);
 
   const TokenFileInfo& info() const;
@@ -66,7 +68,8 @@ class TokenFileWriter {
  public:
   /// `info` without counts, payload_hash and token_bytes. Throws Error(environment) when the file
   /// cannot be made.
-  TokenFileWriter(std::filesystem::path path, const TokenFileInfo& info);
+  TokenFileWriter(std::filesystem::path path, const TokenFileInfo& info,
+                  const FileErrors& errors = ExitCode::environment);
   TokenFileWriter(TokenFileWriter&&) noexcept;
   ~TokenFileWriter();
   /// Appends one document; ids must be below vocab_size. It may have none.

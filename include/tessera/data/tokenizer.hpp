@@ -37,6 +37,8 @@ class Tokenizer {
   /// that ends inside a UTF-8 character gives exactly its bytes. Throws Error(data) for an id that
   /// is not in the vocabulary.
   std::string decode(std::span<const std::int32_t> ids, bool skip_special = false) const;
+  /// False for ids beyond the vocabulary, and for those in it that no token has.
+  bool has(std::int32_t id) const;
 
   /// Largest id + 1: the rows that an embedding needs.
   int vocab_size() const;
@@ -57,5 +59,8 @@ class Tokenizer {
   explicit Tokenizer(std::unique_ptr<Parts> parts);
   std::unique_ptr<Parts> parts_;
 };
+
+/// The file of a tokenizer that is named by it or by its folder; it need not be there.
+std::filesystem::path tokenizer_file(const std::filesystem::path& file_or_folder);
 
 }  // namespace tessera::data

@@ -14,17 +14,18 @@
 namespace tessera::hf {
 
 struct Assets {
-  /// that of tokenizer.json; none: there is none for this model
-  std::optional<std::filesystem::path> folder;
+  /// the file of the tokenizer; none: there is none for this model
+  std::optional<std::filesystem::path> tokenizer;
   std::optional<int> bos, eos;
   std::string bos_token, eos_token;  ///< "" where there is no such id
   std::string why_not;               ///< why there is no tokenizer
 };
 
-/// Where a tokenizer may be: a folder, or its tokenizer.json.
+/// Where a tokenizer may be: a folder of a tokenizer.json, or a file.
 struct AssetPlaces {
   std::optional<std::filesystem::path> named;  ///< must be there
   std::filesystem::path usual;                 ///< is used if it is there, and nothing was named
+  std::filesystem::path target;                ///< the folder to write, if it has the model's
   std::string trained_with;                    ///< data::recorded_tokenizer() of the model
   /// config.json whose special ids count where there is no tokenizer
   std::optional<std::filesystem::path> config;
@@ -41,8 +42,13 @@ Assets find_assets(const AssetPlaces& places, std::int64_t vocab);
 std::vector<std::int32_t> end_ids(const std::vector<std::filesystem::path>& places,
                                   const data::Tokenizer& tokenizer);
 
-/// Copies tokenizer.json and the files next to it to `folder`; writes tokenizer_config.json and
-/// generation_config.json where the tokenizer's folder has none. Throws Error(environment).
+/// Throws Error(usage) if `folder` has another tokenizer. With `replace`, it removes that one and
+/// the files next to it instead, or throws Error(environment).
+void prepare_for_assets(const Assets& assets, const std::filesystem::path& folder, bool replace);
+
+/// Copies the tokenizer to `folder` as tokenizer.json, and the files next to it; writes
+/// tokenizer_config.json and generation_config.json where the tokenizer's folder has none. Throws
+/// Error(environment).
 void write_assets(const Assets& assets, const std::filesystem::path& folder);
 
 }  // namespace tessera::hf

@@ -15,9 +15,10 @@ namespace tessera::hf {
 /// Whether the folder has a config.json and weights as Hugging Face's programs write them.
 bool holds_weights(const std::filesystem::path& folder);
 
-/// Makes the folder. Throws Error(usage) where weights would be replaced (without `replace`), or
-/// read next to new ones, Error(environment) when it cannot be made.
-void prepare_folder(const std::filesystem::path& folder, bool replace);
+/// Makes the folder for a model with these assets. Throws Error(usage) where weights or a tokenizer
+/// would be replaced (without `replace`), or weights read next to new ones, Error(environment) when
+/// it cannot be made.
+void prepare_folder(const std::filesystem::path& folder, const Assets& assets, bool replace);
 
 /// The config.json in a folder of weights, or beside a file of them; it need not be there.
 std::filesystem::path config_beside(const std::filesystem::path& weights);

@@ -43,7 +43,7 @@ struct ExportOptions {
 };
 struct Exported {
   std::int64_t step, bytes;                        ///< of the weights
-  std::optional<std::filesystem::path> tokenizer;  ///< where it was copied from
+  std::optional<std::filesystem::path> tokenizer;  ///< the file that was copied
   std::string why_no_tokenizer;
 };
 

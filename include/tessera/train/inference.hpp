@@ -47,6 +47,7 @@ class Inference {
                  model::KeyValueCache* cache);
 
   std::int64_t positions_, tokenizer_vocab_;
+  at::Tensor absent_;  ///< see absent_ids()
   mesh::DeviceMesh mesh_;
   at::Device device_;
   model::Model model_;

@@ -59,6 +59,8 @@ TEST_F(Files, OfASourceAreOneRunOfWindowsThatCrossNoEnd) {
   ASSERT_EQ(files, (std::vector{folder_ / "a.tokens", folder_ / "b.tokens", folder_ / "c.tokens"}));
   EXPECT_EQ(data_files(folder_ / "[ab].tokens").size(), 2u);
   EXPECT_EQ(data_files(folder_ / "a.tokens").size(), 1u);
+  EXPECT_THAT(error_of(ExitCode::data, [&] { data_files(folder_ / "none" / "*"); }),
+              HasSubstr("no file matches"));
   const WindowSource source(hold_out(open_token_files(files), 10, 0).training, 10, 9);
   ASSERT_EQ(source.window_count(), 15);
   std::set<std::int32_t> firsts;
