@@ -64,6 +64,10 @@ Resolved resolved_of(Draft& draft) {
 
 }  // namespace
 
+bool Reading::reads_training_data() const {
+  return use == JobUse::training || !resolved.job.validation.dataset_path;
+}
+
 Reading read_job(const std::vector<std::string>& args) {
   Draft draft;
   CommandLine line = read_command_line(args, draft);

@@ -12,6 +12,7 @@
 #include "tessera/data/data_files.hpp"
 #include "tessera/data/tokenizer.hpp"
 #include "tessera/data/window_source.hpp"
+#include "tessera/inputs/found_weights.hpp"
 #include "tessera/plan/checkpoint_plan.hpp"
 #include "text_check.hpp"
 
@@ -32,11 +33,13 @@ class NamedFiles {
     const Windows validated{understood({"validation.seq_len", "training.seq_len"}, v.seq_len), 0};
     constexpr std::string_view kDataset = "training.dataset";
     const config::Dataset& trained_on = config::dataset_of(t.dataset);
-    if (t.dataset_path)
-      source({"training.dataset_path", kDataset}, trained_on, *t.dataset_path, trained);
-    for (const config::Strings& row : t.mixture)
-      if (const auto entry = config::mixture_entry(row))
-        source({"training.mixture", kDataset}, trained_on, entry->path, trained);
+    if (reading_.reads_training_data()) {
+      if (t.dataset_path)
+        source({"training.dataset_path", kDataset}, trained_on, *t.dataset_path, trained);
+      for (const config::Strings& row : t.mixture)
+        if (const auto entry = config::mixture_entry(row))
+          source({"training.mixture", kDataset}, trained_on, entry->path, trained);
+    }
     if (v.enable && v.dataset_path)
       source({"validation.dataset_path", "validation.dataset"}, config::dataset_of(v.dataset),
              *v.dataset_path, validated);
@@ -160,17 +163,32 @@ class NamedFiles {
   /// A run that has checkpoints of its own does not look at the other's.
   void weights() {
     const auto origins = plan::WeightOrigins::of(reading_.resolved);
-    std::error_code ignored;
-    if (!origins.from || fs::exists(origins.from->path, ignored)) return;
     obey({"checkpoint.initial_load_path", "checkpoint.initial_load_in_hf", "checkpoint.enable",
           "checkpoint.folder", "job.dump_folder", "checkpoint.load_step"},
          [&] {
-           const bool has_own = !checkpoint::list_steps(origins.checkpoints).empty();
-           require(origins.choose(reading_.use, has_own) != plan::WeightOrigin::initial_state,
-                   ExitCode::checkpoint,
-                   "there is no file or folder '{}' to take weights from; check the path",
-                   origins.from->path.string());
+           const auto own = checkpoint::list_steps(origins.checkpoints);
+           const plan::WeightOrigin origin = origins.choose(reading_.use, !own.empty());
+           if (origin == plan::WeightOrigin::initial_state) initial_state(*origins.from);
+           if (origin == plan::WeightOrigin::own) own_step(origins, own);
+           require(origin != plan::WeightOrigin::initial_values ||
+                       reading_.use == config::JobUse::training,
+                   ExitCode::checkpoint, "{} holds no checkpoint; name the folder of a run",
+                   origins.checkpoints.string());
          });
+  }
+
+  void initial_state(const plan::InitialState& from) {
+    remembered(fmt::format("weights\n{}\n{}\n{}", from.path.string(), from.in_hf, from.branch),
+               [&] { return require_weights(from), 0; });
+  }
+
+  /// A run that has saved since it began with this step may have removed it.
+  void own_step(const plan::WeightOrigins& origins,
+                const std::vector<checkpoint::StepFolder>& own) const {
+    const bool asked =
+        reading_.use == config::JobUse::training ? origins.step >= 0 : origins.step_named;
+    if (asked && (own.empty() || own.back().step < origins.step))  // says which steps are there
+      checkpoint::summarize(origins.checkpoints / checkpoint::step_name(origins.step));
   }
 
   static constexpr std::int64_t kText = -1;

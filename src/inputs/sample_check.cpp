@@ -34,7 +34,7 @@ void check_section(config::Reading& job, const std::string& section,
 void check_samples(config::Reading& job, const plan::JobPlan& plan) {
   const plan::DataPlan& data = plan.data;
   const std::int64_t batch = plan.batch().global_batch;
-  if (!data.dataset.windows)
+  if (!data.dataset.windows && job.reads_training_data())
     check_section(job, "training", [&] {
       const auto source = open_reader(data.dataset.kind, data.sources.front().path,
                                       {data.seq_len, batch, marks_documents(data)});

@@ -173,4 +173,10 @@ Samples open_samples(const plan::DataPlan& plan, std::int64_t global_batch,
   return samples;
 }
 
+Samples open_validation_samples(const plan::DataPlan& plan, comm::Communicator& control) {
+  Samples samples;
+  samples.validation = open_validation(plan, nullptr, control);
+  return samples;
+}
+
 }  // namespace tessera::inputs

@@ -11,7 +11,7 @@ namespace {
 
 void check_training(config::Reading& reading) {
   const config::Training& training = reading.resolved.job.training;
-  if (!training.dataset_path && training.mixture.empty())
+  if (!training.dataset_path && training.mixture.empty() && reading.reads_training_data())
     reading.complain_of(
         {"training.dataset", "training.dataset_path", "training.mixture"},
         reading.written("training.dataset")

@@ -65,7 +65,7 @@ DataPlan data_plan(const config::JobConfig& job) {
   plan.dataset = config::dataset_of(t.dataset);
   for (const config::Strings& row : t.mixture)
     plan.sources.push_back(config::mixture_entry(row).value());
-  if (plan.sources.empty()) plan.sources.push_back({t.dataset_path.value(), 1, ""});
+  if (plan.sources.empty() && t.dataset_path) plan.sources.push_back({*t.dataset_path, 1, ""});
   plan.seq_len = t.seq_len;
   plan.tokenizer = job.model.hf_assets_path;
   plan.tokens_folder = tokens_folder(job);

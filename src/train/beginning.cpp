@@ -3,6 +3,7 @@
 
 #include "load_options.hpp"
 #include "tessera/base/error.hpp"
+#include "tessera/inputs/found_weights.hpp"
 #include "tessera/train/model_weights.hpp"
 
 namespace tessera::train {
@@ -73,11 +74,7 @@ class Beginning {
     const std::filesystem::path& from = plan_.load.from->path;
     auto loaded = load_branch(trainer_);
     require(loaded.has_value(), ExitCode::checkpoint, "{} holds no checkpoint of Tessera{}",
-            from.string(),
-            held_instead(from,
-                         ", which have no training state; start from them with "
-                         "checkpoint.initial_load_in_hf and "
-                         "checkpoint.initial_load_model_only = true"));
+            from.string(), inputs::held_instead(from, inputs::remedy_for_weights(true)));
     require(loaded->state.step < plan_.run.steps, ExitCode::usage,
             "{} is of step {}, so that training.steps = {} leaves nothing to train; choose more "
             "steps, or an earlier checkpoint",

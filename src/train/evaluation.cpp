@@ -57,7 +57,9 @@ class Evaluation {
   /// A text is long to read: what does not fit is said before.
   inputs::Samples open_checked_samples() {
     check_memory(plan_, world_, device_, own_.ranks, false);
-    return inputs::open_samples(plan_.data, plan_.batch().global_batch, world_.control());
+    return plan_.data.validation->path
+               ? inputs::open_validation_samples(plan_.data, world_.control())
+               : inputs::open_samples(plan_.data, plan_.batch().global_batch, world_.control());
   }
 
   comm::World& world_;

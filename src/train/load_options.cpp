@@ -3,7 +3,6 @@
 
 #include "tessera/base/error.hpp"
 #include "tessera/base/log.hpp"
-#include "tessera/hf/folder.hpp"
 
 namespace tessera::train {
 namespace {
@@ -49,14 +48,6 @@ checkpoint::LoadOptions load_options(const plan::LoadChoice& choice,
       require_same_tying(source, model);
     };
   return options;
-}
-
-std::string held_instead(const std::filesystem::path& folder, std::string_view for_weights) {
-  std::error_code ignored;
-  if (std::filesystem::exists(folder / "config.toml", ignored))
-    return " but is the folder of a run; name the folder of its checkpoints, or one of them";
-  return hf::holds_weights(folder) ? fmt::format(" but Hugging Face weights{}", for_weights)
-                                   : std::string();
 }
 
 }  // namespace tessera::train

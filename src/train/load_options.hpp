@@ -2,10 +2,6 @@
 // How a run's choice of what to load is said to component checkpoint.
 #pragma once
 
-#include <filesystem>
-#include <string>
-#include <string_view>
-
 #include "tessera/checkpoint/load.hpp"
 #include "tessera/model_spec/model_spec.hpp"
 #include "tessera/plan/checkpoint_plan.hpp"
@@ -17,9 +13,5 @@ namespace tessera::train {
 /// of its own, or the other way round, is refused with a message. The model must outlive the
 /// result.
 checkpoint::LoadOptions load_options(const plan::LoadChoice& choice, const model::ModelSpec& model);
-
-/// The end of "FOLDER holds no checkpoint of Tessera": what it holds instead, and `for_weights`
-/// where those are Hugging Face weights.
-std::string held_instead(const std::filesystem::path& folder, std::string_view for_weights);
 
 }  // namespace tessera::train

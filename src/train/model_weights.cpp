@@ -14,6 +14,7 @@
 #include "tessera/hf/config.hpp"
 #include "tessera/hf/folder.hpp"
 #include "tessera/hf/model_weights.hpp"
+#include "tessera/inputs/found_weights.hpp"
 
 namespace tessera::train {
 
@@ -33,7 +34,7 @@ void load_model(const LoadTarget& target, const std::filesystem::path& folder,
   const checkpoint::LoadOptions options = load_options(choice, target.model);
   const auto opened = checkpoint::load_named(control, folder, views.views(), options);
   require(opened.has_value(), ExitCode::checkpoint, "{} holds no checkpoint of Tessera{}",
-          folder.string(), held_instead(folder, "; add --checkpoint.initial_load_in_hf"));
+          folder.string(), inputs::held_instead(folder, inputs::remedy_for_weights(false)));
   if (target.mesh.rank() == mesh::Rank(0)) {
     const std::string where = opened->folder().string();
     warn_of_other_model(where, model_differences(target.model, opened->extra()));

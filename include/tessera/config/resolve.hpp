@@ -47,6 +47,9 @@ enum class JobUse : std::uint8_t {
 struct Reading : Findings {
   Resolved resolved;
   JobUse use = JobUse::training;
+
+  /// False for an evaluation on data of their own.
+  bool reads_training_data() const;
 };
 
 /// Reads `[FILE] [--section.key value]...`; flags win over the file. No file = defaults. Finds

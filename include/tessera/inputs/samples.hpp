@@ -12,7 +12,7 @@
 namespace tessera::inputs {
 
 struct Samples {
-  std::unique_ptr<data::SampleSource> source;
+  std::unique_ptr<data::SampleSource> source;  ///< of training
   /// ends, in a fixed order; null unless validation.enable
   std::unique_ptr<data::SampleSource> validation;
   std::int64_t vocab = 0;  ///< ids are below it; 0 if only the data itself tells (replay)
@@ -24,6 +24,10 @@ struct Samples {
 /// that are to be masked and not known.
 Samples open_samples(const plan::DataPlan& plan, std::int64_t global_batch,
                      comm::Communicator& control);
+
+/// The same for the data of plan.validation alone, where they have a path of their own: `source` is
+/// null.
+Samples open_validation_samples(const plan::DataPlan& plan, comm::Communicator& control);
 
 /// What a run has trained on.
 struct Trained {

@@ -32,7 +32,8 @@ struct ValidationPlan {
 
 struct DataPlan {
   config::Dataset dataset;
-  std::vector<config::MixtureEntry> sources;  ///< one, or those of a mixture
+  std::vector<config::MixtureEntry>
+      sources;  ///< one, or those of a mixture; none for validation alone
   std::int64_t seq_len = 0;
   std::filesystem::path tokenizer;      ///< folder with tokenizer.json
   std::filesystem::path tokens_folder;  ///< of token files made from text

@@ -3,6 +3,7 @@
 
 #include <gmock/gmock.h>
 
+#include "support/temporary_folder.hpp"
 #include "unit/config/config_files.hpp"
 
 namespace tessera::inputs {
@@ -95,10 +96,17 @@ TEST(JobCheck, DoesNotHoldFilesAgainstAMisreadKey) {
 
 /// A start of training would say the same: by the same functions.
 TEST(JobCheck, AsksForTheSamplesOfAllSteps) {
+  const test::TemporaryFolder run;
   const std::string replay = TESSERA_TEST_DATA "/llama_a/batches.safetensors";
   const auto problems = [&](const config::Strings& flags, config::JobUse use) {
-    config::Strings args{"--data", replay, "--training.dataset", "replay", "--training.seq_len",
-                         "64"};
+    config::Strings args{"--data",
+                         replay,
+                         "--training.dataset",
+                         "replay",
+                         "--training.seq_len",
+                         "64",
+                         "--job.dump_folder",
+                         run.path().string()};
     args.insert(args.end(), flags.begin(), flags.end());
     config::Reading job = config::read_job(args);
     job.use = use;
@@ -106,6 +114,9 @@ TEST(JobCheck, AsksForTheSamplesOfAllSteps) {
     return job.problems.empty() ? std::string() : message_of(job.problems);
   };
   using enum config::JobUse;
+  EXPECT_THAT(problems({}, inference),
+              HasSubstr("checkpoint holds no checkpoint; name the folder"));
+  std::filesystem::create_directories(run / "checkpoint" / "step-00000000");
   EXPECT_EQ(problems({"--training.steps", "20"}, training), "");
   EXPECT_THAT(problems({"--training.steps", "21"}, training),
               HasSubstr("needs 168 samples, and training.dataset_path has 160"));
@@ -114,6 +125,62 @@ TEST(JobCheck, AsksForTheSamplesOfAllSteps) {
               HasSubstr("has 8 rows a step; the global batch needs 9"));
   EXPECT_THAT(problems({"--training.steps", "2", "--training.document_mask"}, training),
               HasSubstr("documents are masked"));
+}
+
+TEST(JobCheck, LooksForWeights) {
+  const test::TemporaryFolder folder;
+  const auto problems = [&](const config::Strings& flags) {
+    config::Strings args{"--data",
+                         folder.file("text.txt", "some text").string(),
+                         "--job.dump_folder",
+                         (folder / "run").string(),
+                         "--model.hf_assets_path",
+                         TESSERA_TEST_DATA "/hf_tiny"};
+    args.insert(args.end(), flags.begin(), flags.end());
+    config::Reading job = config::read_job(args);
+    JobCheck(JobCheck::Files::named).find_problems(job, 1);
+    return job.problems.empty() ? std::string() : message_of(job.problems);
+  };
+  const std::string path = "--checkpoint.initial_load_path", tiny = TESSERA_TEST_DATA "/hf_tiny";
+  EXPECT_THAT(problems({path, tiny}), HasSubstr("Hugging Face weights; add"));
+  EXPECT_THAT(problems({path, tiny, "--checkpoint.no_initial_load_model_only"}),
+              HasSubstr("have no training state"));
+  EXPECT_EQ(problems({path, tiny, "--checkpoint.initial_load_in_hf"}), "");
+  EXPECT_THAT(problems({path, folder.path().string(), "--checkpoint.initial_load_in_hf"}),
+              HasSubstr("no weights in"));
+  EXPECT_THAT(problems({path, folder.path().string()}),
+              HasSubstr("holds no checkpoint of Tessera"));
+  folder.file("manifest.json", "{}");
+  EXPECT_EQ(problems({path, folder.path().string()}), "");
+
+  const config::Strings step{"--checkpoint.enable", "--checkpoint.load_step", "7"};
+  std::filesystem::create_directories(folder / "run" / "checkpoint" / "step-00000004");
+  EXPECT_THAT(problems(step), HasSubstr("step-00000007; steps that are there: 4"));
+  std::filesystem::create_directories(folder / "run" / "checkpoint" / "step-00000009");
+  EXPECT_EQ(problems(step), "") << "it may have been removed since";
+}
+
+TEST(JobCheck, AnEvaluationOnDataOfTheirOwnReadsNoOthers) {
+  const test::TemporaryFolder run;
+  std::filesystem::create_directories(run / "checkpoint" / "step-00000000");
+  const auto problems = [&](config::JobUse use, const config::Strings& flags) {
+    config::Strings args{"--job.dump_folder", run.path().string(), "--validation.enable"};
+    args.insert(args.end(), flags.begin(), flags.end());
+    config::Reading job = config::read_job(args);
+    job.use = use;
+    JobCheck(JobCheck::Files::looked_at).find_problems(job, 1);
+    return job.problems.empty() ? std::string() : message_of(job.problems);
+  };
+  const std::string replay = TESSERA_TEST_DATA "/llama_a/batches.safetensors";
+  const config::Strings own{"--validation.dataset", "replay", "--validation.dataset_path", replay,
+                            "--training.seq_len",   "64",     "--validation.seq_len",      "64"};
+  config::Strings both = own;
+  both.insert(both.end(), {"--training.dataset_path", "/no/data"});
+  using enum config::JobUse;
+  EXPECT_EQ(problems(inference, own), "");
+  EXPECT_EQ(problems(inference, both), "");
+  EXPECT_THAT(problems(training, own), HasSubstr("the job names no data"));
+  EXPECT_THAT(problems(training, both), HasSubstr("/no/data"));
 }
 
 }  // namespace
