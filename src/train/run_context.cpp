@@ -5,7 +5,6 @@
 
 #include "hang_watch.hpp"
 #include "memory_report.hpp"
-#include "take_folder.hpp"
 #include "tessera/base/error.hpp"
 #include "tessera/comm/failure.hpp"
 #include "tessera/parallel/tensor_buffer.hpp"
@@ -16,9 +15,9 @@
 namespace tessera::train {
 namespace {
 
-std::unique_ptr<metrics::FolderLock> patient_lock(RunContext& run) {
+FolderLocks patient_locks(RunContext& run) {
   const comm::Watchdog::Patience patience = run.slow_disks();
-  return take_folder(run.world.control(), run.plan);
+  return take_folders(run.world.control(), run.plan);
 }
 
 inputs::Samples samples_after(const std::function<void(RunContext&)>& check, RunContext& run) {
@@ -58,7 +57,7 @@ RunContext::RunContext(comm::World& ranks, const plan::JobPlan& with,
       own(watched_device(watchdog, world, plan, [this] { return held_allocation(); })),
       device(with_arithmetic(plan.arithmetic, own.device)),
       injected(plan.faults.injected, device),
-      folder_lock(patient_lock(*this)),
+      folder_locks(patient_locks(*this)),
       samples(samples_after(check, *this)),
       model(model_of(plan, device)),
       mesh(ranks, plan.layout, backend_of(plan, device),

@@ -8,10 +8,10 @@
 #include <memory>
 #include <optional>
 
+#include "take_folder.hpp"
 #include "tessera/comm/world.hpp"
 #include "tessera/inputs/samples.hpp"
 #include "tessera/mesh/device_mesh.hpp"
-#include "tessera/metrics/folder_lock.hpp"
 #include "tessera/model/model.hpp"
 #include "tessera/plan/job_plan.hpp"
 #include "tessera/train/device.hpp"
@@ -55,7 +55,7 @@ struct RunContext {
   OwnDevice own;
   at::Device device;
   InjectedFaults injected;
-  std::unique_ptr<metrics::FolderLock> folder_lock;  ///< on rank 0
+  FolderLocks folder_locks;
   inputs::Samples samples;
   model::Model model;
   mesh::DeviceMesh mesh;

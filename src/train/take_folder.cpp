@@ -45,17 +45,30 @@ void require_same_model(const plan::JobPlan& plan) {
           folder.string(), changed);
 }
 
+/// Such a folder may be another run's, too.
+bool is_elsewhere(const std::filesystem::path& checkpoints, const std::filesystem::path& run) {
+  std::error_code ignored;
+  const auto inside = std::filesystem::weakly_canonical(checkpoints, ignored)
+                          .lexically_relative(std::filesystem::weakly_canonical(run, ignored));
+  return inside.empty() || *inside.begin() == "..";
+}
+
 }  // namespace
 
-std::unique_ptr<metrics::FolderLock> take_folder(comm::Communicator& control,
-                                                 const plan::JobPlan& plan) {
-  std::unique_ptr<metrics::FolderLock> lock;
+FolderLocks take_folders(comm::Communicator& control, const plan::JobPlan& plan) {
+  FolderLocks locks;
   comm::on_rank_zero(control, [&] {
-    lock = std::make_unique<metrics::FolderLock>(plan.run.folder.string());
+    locks.push_back(std::make_unique<metrics::FolderLock>(plan.run.folder));
     require_same_model(plan);
+    if (plan.save.enabled && is_elsewhere(plan.load.checkpoints, plan.run.folder)) {
+      const std::filesystem::path above = plan.load.checkpoints.lexically_normal().parent_path();
+      if (std::filesystem::exists(above / "config.toml"))  // another run, which may own it
+        locks.push_back(std::make_unique<metrics::FolderLock>(above));
+      locks.push_back(std::make_unique<metrics::FolderLock>(plan.load.checkpoints));
+    }
     return std::string();
   });
-  return lock;
+  return locks;
 }
 
 }  // namespace tessera::train

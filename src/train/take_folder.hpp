@@ -3,6 +3,7 @@
 #pragma once
 
 #include <memory>
+#include <vector>
 
 #include "tessera/comm/communicator.hpp"
 #include "tessera/metrics/folder_lock.hpp"
@@ -10,9 +11,11 @@
 
 namespace tessera::train {
 
-/// Collective: rank 0 gets the lock of job.dump_folder, others null. Throws, on all ranks, where
-/// another job owns the folder, it is not writable, or its checkpoints are of another model.
-std::unique_ptr<metrics::FolderLock> take_folder(comm::Communicator& control,
-                                                 const plan::JobPlan& plan);
+using FolderLocks = std::vector<std::unique_ptr<metrics::FolderLock>>;
+
+/// Collective: rank 0 gets the lock of job.dump_folder, and that of a checkpoint folder elsewhere;
+/// others get none. Throws, on all ranks, where another job owns a folder, it is not writable, or
+/// its checkpoints are of another model.
+FolderLocks take_folders(comm::Communicator& control, const plan::JobPlan& plan);
 
 }  // namespace tessera::train

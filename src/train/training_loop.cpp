@@ -105,7 +105,7 @@ ExitCode TrainingLoop::run() {
 }
 
 void TrainingLoop::before_step(std::int64_t step) {
-  if (run_.folder_lock) run_.folder_lock->check();
+  for (const auto& lock : run_.folder_locks) lock->check();
   comm::Watchdog::heartbeat(step);
   if (step_watch_) step_watch_->begin(step);
   reporter_.begin_step();

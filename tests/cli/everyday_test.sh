@@ -16,6 +16,8 @@ first=$!
 until [ "$(made two)" != "" ] || ! kill -0 $first 2>/dev/null; do sleep 0.05; done
 check "a second job in one folder is refused" "$(train 2 two)" 3
 says "and the first one is named, once" two "two is in use by another job (host $(hostname), pid [0-9]*, since 20.* UTC); wait for its end"
+check "one in another folder with the first one's checkpoints is, too" "$(train 2 guest --checkpoint.enable --checkpoint.folder ../two/checkpoint)" 3
+says "with the folder's name" guest "two is in use by another job (host "
 pkill -KILL -P $first; wait $first
 check "a killed owner's folder is taken over" "$(train 1 two --training.steps 2)" 0
 says "which is said" two "two was owned by a job that ended abnormally (host "

@@ -6,7 +6,7 @@ namespace tessera::config {
 OptionList checkpoint_options() {
   return {
       OPTION(checkpoint.enable, "Save checkpoints, and resume from the latest valid one"),
-      OPTION(checkpoint.folder, "Folder of the checkpoints, inside job.dump_folder"),
+      OPTION(checkpoint.folder, "Folder of the checkpoints, relative to job.dump_folder"),
       OPTION(checkpoint.interval,
              "Steps between checkpoints; auto (or 0) = computed from the cost of a save and "
              "mtbf_hours")

@@ -124,7 +124,8 @@ OptionList debugging() {
              "Before each collective call, check that all ranks make the same call")
           .is_ours(),
       OPTION(debug.moe_force_load_balance,
-             "Assign tokens to experts round-robin, whatever the router chooses"),
+             "Assign tokens to experts round-robin, in the order in which a rank has those of a "
+             "microbatch, whatever the router chooses"),
   };
 }
 
