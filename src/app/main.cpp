@@ -1,8 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <unistd.h>
 
+#include <cerrno>
 #include <cstdio>
 #include <cstdlib>
+#include <cstring>
+#include <iostream>
 
 #include "command.hpp"
 
@@ -31,9 +34,12 @@ void end_without_unloading() {
 int main(int argc, char** argv) {
   end_without_unloading();
   const int code = tessera::app::run({argv + 1, argv + argc});
-  // A full disk or a closed pipe at standard output must not pass for success.
-  if (std::fflush(stdout) != 0 && code == 0) {
-    std::perror("tessera: cannot write to standard output");
+  // A full disk or a closed pipe at standard output must not pass for success. What a stream could
+  // not write before is lost, and its flush now succeeds.
+  const bool flushed = std::fflush(stdout) == 0;
+  if ((!flushed || std::ferror(stdout) != 0 || !std::cout) && code == 0) {
+    std::fprintf(stderr, "tessera: cannot write to standard output%s%s\n", flushed ? "" : ": ",
+                 flushed ? "" : std::strerror(errno));
     return static_cast<int>(tessera::ExitCode::environment);
   }
   return code;

@@ -2,6 +2,7 @@
 // tessera tokenizer train | encode | decode.
 #include <fmt/format.h>
 
+#include <cstdio>
 #include <functional>
 #include <iostream>
 #include <limits>
@@ -11,6 +12,7 @@
 #include "command.hpp"
 #include "command_line.hpp"
 #include "corpus_flags.hpp"
+#include "tessera/base/atomic_file.hpp"
 #include "tessera/base/json.hpp"
 #include "tessera/base/log.hpp"
 #include "tessera/data/tokenizer.hpp"
@@ -56,9 +58,15 @@ struct Train {
 
   /// What can be known before hours of training; the rest is compared when it is written.
   /// Short texts give fewer words than were asked for.
-  void refuse_another_size() const {
-    const std::filesystem::path there = std::filesystem::path(output) / "tokenizer.json";
+  void check_output() const {
     std::error_code ignored;
+    require(
+        !std::filesystem::exists(output, ignored) || std::filesystem::is_directory(output, ignored),
+        ExitCode::usage, "'{}' is a file; name a folder with --output", output);
+    const tessera::FileErrors errors{ExitCode::environment, "--output"};
+    tessera::make_folders(output, errors);
+    const std::filesystem::path there = data::tokenizer_file(output);
+    const tessera::AtomicFile tried(there, errors);
     if (replace || !std::filesystem::exists(there, ignored)) return;
     require(data::Tokenizer::load(there).vocab_size() <= options.vocab_size, ExitCode::usage,
             "'{}' has another tokenizer; name another folder, or replace it with --force", output);
@@ -68,7 +76,7 @@ struct Train {
     options.pattern = data::pattern_from_name(pattern);
     options.special_tokens =
         special ? split_at_commas(*special) : data::usual_special_tokens(options.pattern);
-    refuse_another_size();
+    check_output();
     const auto vocabulary = data::train_vocabulary(corpus.open(output), options,
                                                    data::terminal_progress("tokenizer train"));
     data::write_tokenizer(output, vocabulary, options, replace);
@@ -93,10 +101,13 @@ int answer_lines(const std::function<json(const json&)>& answer) {
       require(!value.is_discarded(), ExitCode::data,
               "not valid JSON; write one value on each line");
       std::cout << tessera::json_text(answer(value)) << '\n';
+      if (!std::cout) return 0;  // main() says so
     } catch (const tessera::Error& error) {
       tessera::fail(error.code(), "standard input:{}: {}", number, error.what());
     }
   }
+  require(std::ferror(stdin) == 0, ExitCode::environment,
+          "cannot read standard input; give a file or a pipe");
   return 0;
 }
 

@@ -45,6 +45,10 @@ std::vector<std::string> names_in(const char* folder) {
 std::string file_of(const char* kind, const char* folder, const std::string& name) {
   if (name.ends_with(".toml")) return name;
   const std::vector<std::string> names = names_in(folder);
+  require(!names.empty(), ExitCode::usage,
+          "{} holds no {} files; set TESSERA_SHARE to Tessera's folder share/tessera, or install "
+          "Tessera again",
+          (share_folder() / folder).string(), kind);
   require(std::ranges::binary_search(names, name), ExitCode::usage,
           "{} '{}' is not known{}; take one of {}, or a file that ends in .toml", kind,
           name.substr(0, 80), did_you_mean(name, names), fmt::join(names, ", "));
