@@ -10,6 +10,7 @@
 
 #include "bench.hpp"
 #include "tessera/base/error.hpp"
+#include "tessera/base/file.hpp"
 #include "tessera/base/shard.hpp"
 #include "tessera/checkpoint/checkpoint_reader.hpp"
 #include "tessera/checkpoint/saver.hpp"
@@ -110,9 +111,11 @@ class Scratch {
   Scratch(comm::Communicator& all, const fs::path& folder)
       : all_(all), folder_(folder / "tessera-bench") {
     comm::on_rank_zero(all, [&] {
+      require(fs::is_directory(folder), ExitCode::usage,
+              "{} is not a folder; make it, or name another one with --folder", folder.string());
       require(!fs::exists(folder_), ExitCode::usage,
               "{} exists, maybe of another bench that runs; remove it", folder_.string());
-      fs::create_directories(folder_);
+      make_folder(folder_, ExitCode::environment);
       return std::string();
     });
   }

@@ -32,7 +32,9 @@ GemmShape shape_of(const std::string& text) {
     const auto [next, error] = std::from_chars(at, end, *size);
     tessera::require(error == std::errc() && *size > 0 && *size < 1'000'000 &&
                          (size == &shape.n ? next == end : next != end && *next == 'x'),
-                     ExitCode::usage, "--shape {} is not MxKxN, such as 2048x512x512", text);
+                     ExitCode::usage,
+                     "--shape {} is not MxKxN, such as 2048x512x512, with sizes up to 999999",
+                     text);
     at = next + 1;
   }
   return shape;

@@ -19,6 +19,8 @@ namespace {
 using tessera::ExitCode;
 namespace schedule = tessera::schedule;
 
+constexpr double kShortest = 1e-3, kLongest = 1e6;  ///< durations, of which sums are exact enough
+
 struct Wanted {
   std::string schedule, svg, csv, map;
   int ranks = 4, microbatches = 8, stages_per_rank = 0;
@@ -98,14 +100,15 @@ int run(const tessera::app::Args& args) {
                      "rank of each stage: loop, v, or a comma-separated list [as the schedule "
                      "needs]");
   app.add_option("--forward", wanted.durations.forward, "duration of F, the forward pass [1]")
-      .positive();
+      .between(kShortest, kLongest);
   app.add_option("--input-gradient", wanted.durations.input,
                  "duration of I, the gradient of the input [1]; B takes I + W")
-      .positive();
+      .between(kShortest, kLongest);
   app.add_option("--weight-gradient", wanted.durations.weight,
                  "duration of W, the gradient of the weights [1]")
-      .positive();
-  app.add_option("--transfer", wanted.durations.transfer, "duration of a transfer [0]").at_least(0);
+      .between(kShortest, kLongest);
+  app.add_option("--transfer", wanted.durations.transfer, "duration of a transfer [0]")
+      .between(0, kLongest);
   app.add_flag("--pairs", wanted.pairs,
                "run F and B of DualPipeV's pairs together, as jobs with expert parallelism do");
   app.add_option("-o,--out", wanted.svg, "draw the timeline (SVG)");

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 #include <nlohmann/json.hpp>
 #include <string>
 #include <vector>
@@ -16,6 +17,8 @@ using namespace model;
 
 namespace {
 
+constexpr std::int64_t kMostLayers =
+    10'000;  ///< a mistake beyond, which would take hours and much memory
 constexpr const char* kPartialRotary = "partial_rotary_factor";
 
 double from_zero(const JsonNode& node, double otherwise) {
@@ -136,7 +139,8 @@ bool has_values(const JsonNode& node) { return !node.is_null() && !node.object()
 std::int64_t at_least(std::int64_t least, const JsonNode& node, std::int64_t otherwise) {
   const double value = node.number(static_cast<double>(otherwise));
   if (value != std::floor(value) || value < static_cast<double>(least) || value >= 0x1p31)
-    node.refuse(fmt::format("{} is not a whole number from {}", value, least));
+    node.refuse(fmt::format("{} is not a whole number from {} to {}", value, least,
+                            std::numeric_limits<std::int32_t>::max()));
   return static_cast<std::int64_t>(value);
 }
 
@@ -165,6 +169,9 @@ DecoderShape read_common(const JsonNode& config, Family family, const Defaults& 
   shape.family = family;
   shape.dim = positive(config["hidden_size"], d.dim);
   shape.layers = positive(config["num_hidden_layers"], d.layers);
+  if (shape.layers > kMostLayers)
+    config["num_hidden_layers"].refuse(
+        fmt::format("{} is more than {}, the most layers of a model", shape.layers, kMostLayers));
   shape.heads = positive(config["num_attention_heads"], d.heads);
   shape.kv_heads = derived_if_null(config, "num_key_value_heads", d.kv_heads, shape.heads);
   shape.head_dim = derived_if_null(config, "head_dim", d.head_dim,

@@ -58,8 +58,8 @@ class RecordReader final : public nlohmann::json_sax<json> {
     return take(static_cast<double>(value), static_cast<std::int64_t>(std::min(value, most)));
   }
   bool number_float(double value, const std::string&) override { return take(value, std::nullopt); }
-  bool boolean(bool) override { return depth_ > 0; }
-  bool string(std::string&) override { return depth_ > 0; }
+  bool boolean(bool) override { return may_be_no_number(); }
+  bool string(std::string&) override { return may_be_no_number(); }
   bool binary(json::binary_t&) override { return depth_ > 0; }
   bool start_object(std::size_t) override { return ++depth_, true; }
   bool end_object() override { return --depth_, true; }
@@ -68,6 +68,11 @@ class RecordReader final : public nlohmann::json_sax<json> {
   bool key(std::string& name) override { return name_.swap(name), true; }
   bool parse_error(std::size_t, const std::string&, const json::exception&) override {
     return false;
+  }
+
+  bool may_be_no_number() const {
+    return depth_ > 1 || (depth_ == 1 && std::ranges::find(kColumns, std::string_view(name_),
+                                                           &Column::name) == kColumns.end());
   }
 
   /// False, which ends the reading, outside of an object. What is nested in the record is passed

@@ -72,8 +72,12 @@ std::string comparison_text(const std::vector<TrainingRun>& runs, double toleran
   TESSERA_EXPECT(runs.size() >= 2, "{} runs", runs.size());
   std::string text = as_text(results_table(runs)) + "\n";
   const Table settings = settings_table(runs);
-  text += settings.rows.empty() ? "no setting differs\n" : as_text(settings);
-  for (const std::string& line : unread_settings(runs)) text += line + "\n";
+  const std::vector<std::string> unread = unread_settings(runs);
+  if (!settings.rows.empty())
+    text += as_text(settings);
+  else if (unread.empty())
+    text += "no setting differs\n";
+  for (const std::string& line : unread) text += line + "\n";
   return text + "\n" + as_text(divergence_table(runs, tolerance));
 }
 

@@ -67,19 +67,21 @@ void check_points(const Sweep& sweep, const std::vector<Point>& points, const Jo
 
 void check_common_files(const Sweep& sweep, const std::vector<Point>& points,
                         const FileCheck& check) {
-  std::optional<std::vector<FileProblem>> common;
+  std::vector<FileProblem> common, first;
   for (const Point& point : points) {
-    const std::vector<FileProblem> found = check(train_arguments(sweep, point));
-    if (!common) common = found;
-    std::erase_if(*common, [&](const FileProblem& problem) {
+    std::vector<FileProblem> found = check(train_arguments(sweep, point));
+    if (found.empty()) return;
+    std::erase_if(common, [&](const FileProblem& problem) {
       return std::ranges::find(found, problem.text, &FileProblem::text) == found.end();
     });
-    if (common->empty()) return;
+    if (first.empty()) common = first = std::move(found);
   }
-  if (!common) return;
+  if (first.empty()) return;
   std::string text = fmt::format("no point of {} can start", sweep.file);
-  for (const FileProblem& problem : *common) text += indented(problem.text, "  ");
-  throw Error(common->front().code, text + "\n(--no-files starts them without a look at files)");
+  if (common.empty()) text += fmt::format(", such as {}", describe(points.front().settings));
+  const std::vector<FileProblem>& told = common.empty() ? first : common;
+  for (const FileProblem& problem : told) text += indented(problem.text, "  ");
+  throw Error(told.front().code, text + "\n(--no-files starts them without a look at files)");
 }
 
 }  // namespace tessera::sweep

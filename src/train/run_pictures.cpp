@@ -36,6 +36,7 @@ void draw_or_warn(const char* what, const Draw& draw) {
 }  // namespace
 
 void write_run_pictures(const metrics::RunFolder& folder, Trainer& trainer) {
+  if (std::error_code ignored; !std::filesystem::is_directory(folder.path(), ignored)) return;
   const mesh::Layout& layout = trainer.mesh().layout();
   draw_or_warn("loss.svg", [&] {
     report::write_loss_curve(

@@ -8,7 +8,8 @@
 
 namespace tessera::train {
 
-/// Writes loss.svg, pipeline.svg (where there is a pipeline) and index.html, on rank 0. A picture
+/// Writes loss.svg, pipeline.svg (where there is a pipeline) and index.html, on rank 0, if the
+/// run has a folder yet. A picture
 /// that cannot be drawn is a warning: the run itself is done.
 void write_run_pictures(const metrics::RunFolder& folder, Trainer& trainer);
 

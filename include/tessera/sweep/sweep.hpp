@@ -94,8 +94,8 @@ struct FileProblem {
 };
 using FileCheck =
     std::function<std::vector<FileProblem>(const std::vector<std::string>& train_arguments)>;
-/// Throws Error, with the code of the first, that lists the problems that every point has. The
-/// others stop their points alone, when these start.
+/// Throws Error, with the code of the first, if every point has a problem. It lists those that all
+/// have, else those of the first point. Others stop their points alone, when these start.
 void check_common_files(const Sweep& sweep, const std::vector<Point>& points,
                         const FileCheck& check);
 

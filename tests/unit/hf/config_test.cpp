@@ -118,6 +118,10 @@ TEST_F(Config, NumbersHaveBounds) {
     for (const char* value : {"0", "-1"})
       EXPECT_THAT(refusal(fmt::format(R"({{"model_type": "llama", "{}": {}}})", key, value)),
                   HasSubstr(fmt::format("config.json, {}: {} is not above 0", key, value)));
+  EXPECT_THAT(refusal(R"({"model_type": "llama", "hidden_size": 1000000000000})"),
+              HasSubstr("hidden_size: 1000000000000 is not a whole number from 1 to 2147483647"));
+  EXPECT_THAT(refusal(R"({"model_type": "llama", "num_hidden_layers": 1000000})"),
+              HasSubstr("num_hidden_layers: 1000000 is more than 10000"));
   EXPECT_THAT(refusal(R"({"model_type": "deepseek_v3", "qk_rope_head_dim": 7})"),
               HasSubstr("qk_rope_head_dim 7 must be even"));
   EXPECT_THAT(refusal(R"({"model_type": "gpt_oss", "swiglu_limit": -1})"),

@@ -36,7 +36,8 @@ TEST(HostileRecords, NumbersBeyondTheirTypeStayDefined) {
 TEST(HostileRecords, WhatIsNotARecordIsRefused) {
   for (const char* line :
        {"5", "[1, 2]", "\"step\"", "null", "true", "[{\"step\": 1}]", "{\"a\": {\"step\": 1}}",
-        "{\"step\": 1.0}", "{\"step\": \"1\"}", "{\"step\": 0}", "{\"step\": 1} x"})
+        "{\"step\": 1.0}", "{\"step\": \"1\"}", "{\"step\": 0}", "{\"step\": 1} x",
+        "{\"step\": 1, \"loss\": \"NaN\"}", "{\"step\": 1, \"grad_norm\": true}"})
     EXPECT_THROW(records_in(std::string(line) + "\n"), Error) << line;
 }
 

@@ -78,7 +78,7 @@ TEST(SweepErrors, RefusesRangesThatAreNone) {
   EXPECT_THAT(with_job("[grid]\nmodel.flavor = { log = [1, 2], count = 3 }\n"),
               HasSubstr("has no range"));
   EXPECT_THAT(with_job("[grid]\ntraining.steps = { linear = [1, 3], count = 9 }\n"),
-              HasSubstr("twice"));
+              HasSubstr("two of the 9 values are 1, rounded to a whole number; choose a smaller"));
   EXPECT_THAT(with_job("[grid]\ntraining.steps = { linear = [0, 3], count = 2 }\n"),
               HasSubstr("training.steps must be at least 1"));
   EXPECT_THAT(with_job("[grid]\ndebug.seed = { linear = [0, 9223372036854775807], count = 3 }\n"),
