@@ -85,7 +85,7 @@ std::vector<KnobEffect> knob_effects(const VariantSpace& space, const Option& be
     for (const int value : nearest(space, knob, best.variant[knob])) {
       Variant variant = best.variant;
       variant[knob] = value;
-      if (variant[Knob::pp] == 1) variant[Knob::schedule] = 0;
+      if (variant[Knob::pp] == 1) variant[Knob::schedule] = variant[Knob::split] = 0;
       if (variant == best.variant || !space.legal(variant)) continue;
       Turn turn{space.text_of(knob, variant)};
       const Workload work = space.workload(variant);

@@ -114,7 +114,7 @@ class Choice {
                                     {Knob::recompute, kMode}})
       if (!open_.contains(key)) space.restrict_to(knob, {space.own()[knob]});
     for (const Knob knob : {Knob::etp, Knob::async_tp, Knob::once, Knob::precision, Knob::reshard,
-                            Knob::accumulate, Knob::schedule})
+                            Knob::accumulate, Knob::schedule, Knob::split})
       space.restrict_to(knob, {space.own()[knob]});
     const std::vector<int> degrees = space.values(Knob::pp), rows = space.values(Knob::microbatch);
     for (const bool pipelined : {false, true}) {

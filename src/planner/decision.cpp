@@ -59,7 +59,7 @@ class Walk {
     for (const Knob knob :
          {Knob::tp, Knob::cp, Knob::ep, Knob::pp, Knob::replicate, Knob::microbatch})
       variant[knob] = 1;
-    variant[Knob::etp] = variant[Knob::schedule] = 0;
+    variant[Knob::etp] = variant[Knob::schedule] = variant[Knob::split] = 0;
     variant[Knob::recompute] = space_.most_recomputed();
     Workload work = space_.without_lists(variant);
     work.reshard = true;

@@ -31,9 +31,9 @@ bool any_fits(const VariantSpace& space, const Machine& machine, const Stack& st
   lean[Knob::replicate] = 1;
   lean[Knob::recompute] = space.most_recomputed();
   bool found = false;
-  constexpr std::array kRest{Knob::tp,      Knob::cp,         Knob::ep,
-                             Knob::etp,     Knob::async_tp,   Knob::pp,
-                             Knob::reshard, Knob::accumulate, Knob::schedule};
+  constexpr std::array kRest{Knob::tp,       Knob::cp,   Knob::ep,      Knob::etp,
+                             Knob::async_tp, Knob::pp,   Knob::reshard, Knob::accumulate,
+                             Knob::schedule, Knob::split};
   each_variant(space, kRest, lean, [&](const Variant& variant) {
     found = found || fits_as(space, variant, machine, stack);
   });

@@ -17,7 +17,7 @@ namespace {
 constexpr std::array kCells{Knob::tp,       Knob::cp,         Knob::ep,
                             Knob::etp,      Knob::microbatch, Knob::recompute,
                             Knob::async_tp, Knob::once,       Knob::precision};
-constexpr std::array kPipelines{Knob::pp, Knob::schedule};
+constexpr std::array kPipelines{Knob::pp, Knob::schedule, Knob::split};
 constexpr std::array kShares{Knob::replicate, Knob::reshard, Knob::accumulate};
 
 /// Variants that look alike: only one of them is shown.

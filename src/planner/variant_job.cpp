@@ -89,13 +89,15 @@ void VariantSpace::set_batch(const Variant& v, config::JobConfig& to, ChangedJob
   const std::int64_t data = work_.gpus / (std::int64_t{v[Knob::tp]} * v[Knob::cp] * pp);
   std::int64_t local = rows;
   if (pp > 1) {
-    const config::Parallelism wanted = pipeline_keys(pp, v[Knob::schedule]);
+    const config::Parallelism wanted = pipeline_keys(v);
     changes.set("parallelism.pipeline_parallel_schedule", keys.pipeline_parallel_schedule,
                 wanted.pipeline_parallel_schedule);
     changes.set("parallelism.pipeline_parallel_schedule_csv", keys.pipeline_parallel_schedule_csv,
                 wanted.pipeline_parallel_schedule_csv);
     changes.set("parallelism.pipeline_parallel_layers_per_stage",
                 keys.pipeline_parallel_layers_per_stage, wanted.pipeline_parallel_layers_per_stage);
+    changes.set("parallelism.pipeline_parallel_split", keys.pipeline_parallel_split,
+                wanted.pipeline_parallel_split);
     changes.set("parallelism.pipeline_parallel_microbatch_size",
                 keys.pipeline_parallel_microbatch_size, rows);
     // Rounds are of one local batch only where a schedule keeps all of it.
@@ -146,8 +148,9 @@ int VariantSpace::turned(const Variant& v) const {
 
 const char* VariantSpace::name_of(Knob knob) {
   constexpr std::array<const char*, kKnobs> kNames{
-      "tp",          "cp",        "ep", "experts over tp", "microbatch", "recompute", "async tp",
-      "tokens once", "precision", "pp", "replicas",        "weights",    "gradients", "schedule"};
+      "tp",        "cp",       "ep",          "experts over tp", "microbatch",
+      "recompute", "async tp", "tokens once", "precision",       "pp",
+      "replicas",  "weights",  "gradients",   "schedule",        "split"};
   return kNames[static_cast<std::size_t>(knob)];
 }
 
@@ -164,12 +167,13 @@ std::string VariantSpace::text_of(Knob knob, const Variant& v) const {
     return number == 1 ? "on" : "off";
   if (knob == Knob::schedule) {
     if (v[Knob::pp] == 1) return "none";
-    const Pipeline* pipeline = pipeline_of(v[Knob::pp], v[Knob::schedule]);
+    const Pipeline* pipeline = pipeline_of(v);
     const schedule::Traits* traits = cuts_[number].schedule;
     const std::string name = traits ? std::string(traits->name) : "of the job's file";
     return pipeline && pipeline->chunks() > 1 ? fmt::format("{} x {}", name, pipeline->chunks())
                                               : name;
   }
+  if (knob == Knob::split) return v[Knob::pp] == 1 ? "none" : splits_[number];
   return std::to_string(number);
 }
 

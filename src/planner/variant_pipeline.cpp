@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The pipelines of a job's variants: their schedules, stages and action lists.
+#include <algorithm>
+
 #include "from_plan.hpp"
 #include "pipeline_time.hpp"
 #include "tessera/base/error.hpp"
@@ -8,6 +10,13 @@
 #include "tessera/planner/variant_space.hpp"
 
 namespace tessera::planner {
+namespace {
+
+bool alike(const Pipeline& a, const Pipeline& b) {
+  return a.map == b.map && std::ranges::equal(a.stages, b.stages);
+}
+
+}  // namespace
 
 void VariantSpace::find_schedules() {
   using schedule::StagesPerRank;
@@ -21,42 +30,66 @@ void VariantSpace::find_schedules() {
     values_[Knob::schedule].push_back(static_cast<int>(i));
 }
 
+/// Cuts that the job names stay.
+void VariantSpace::find_splits() {
+  const config::Parallelism& keys = job_.job.parallelism;
+  splits_ = {keys.pipeline_parallel_split};
+  const bool named =
+      !keys.pipeline_parallel_split_points.empty() || keys.module_fqns_per_model_part;
+  for (const char* split : {"layers", "balanced", "balanced_sublayer"})
+    if (!named && split != splits_.front()) splits_.emplace_back(split);
+  for (std::size_t i = 0; i < splits_.size(); ++i)
+    values_[Knob::split].push_back(static_cast<int>(i));
+}
+
 const schedule::Traits* VariantSpace::schedule_of(const Variant& v) const {
   return v[Knob::pp] == 1 ? nullptr : cuts_[static_cast<std::size_t>(v[Knob::schedule])].schedule;
 }
 
-const Pipeline* VariantSpace::pipeline_of(int pp, int schedule) const {
-  const auto found = pipelines_.find({pp, schedule});
+const Pipeline* VariantSpace::pipeline_of(const Variant& v) const {
+  const std::array key{v[Knob::pp], v[Knob::schedule], v[Knob::split]};
+  const auto found = pipelines_.find(key);
   if (found != pipelines_.end()) return found->second ? &*found->second : nullptr;
-  std::optional<Pipeline>& made = pipelines_[{pp, schedule}];
+  std::optional<Pipeline>& made = pipelines_[key];
   try {
-    made = make_pipeline(pp, schedule);
+    made = make_pipeline(v);
   } catch (const Error&) {  // not with these cuts, or on so many ranks
   }
+  Variant other = v;
+  while (made && --other[Knob::split] >= 0)
+    if (const Pipeline* same = pipeline_of(other); same && alike(*same, *made)) made.reset();
   return made ? &*made : nullptr;
 }
 
-std::optional<Pipeline> VariantSpace::make_pipeline(int pp, int schedule) const {
-  const auto& [traits, chunks] = cuts_[static_cast<std::size_t>(schedule)];
-  if (pp == work_.pipeline.ranks() && schedule == 0) return work_.pipeline;
+std::optional<Pipeline> VariantSpace::make_pipeline(const Variant& v) const {
+  const int pp = v[Knob::pp];
+  const auto& [traits, chunks] = cuts_[static_cast<std::size_t>(v[Knob::schedule])];
+  if (pp == work_.pipeline.ranks() && v[Knob::schedule] == 0 && v[Knob::split] == 0)
+    return work_.pipeline;
   if (pp > 1 && !traits) return std::nullopt;
   config::JobConfig job = job_.job;
-  job.parallelism = pipeline_keys(pp, schedule);
+  job.parallelism = pipeline_keys(v);
   const model::ModelSpec& model = *plan_.model.spec;
   Pipeline out;
   out.map = plan::stage_map_of(job.parallelism, model, pp);
   if (chunks > 0 && pp > 1 && out.map.stages() != pp * chunks) return std::nullopt;
-  const auto ranges = plan::stage_ranges_of(job, model, out.map.stages());
-  if (!ranges) return std::nullopt;
-  out.stages = stages_of(model, *ranges, work_.seq);
+  // Whatever the schedule: balancing many stages takes long.
+  const auto [cut, is_new] = stages_.try_emplace({out.map.stages(), v[Knob::split]});
+  if (is_new)
+    if (const auto ranges = plan::stage_ranges_of(job, model, out.map.stages()))
+      cut->second = stages_of(model, *ranges, work_.seq);
+  if (!cut->second) return std::nullopt;
+  out.stages = *cut->second;
   return out;
 }
 
-config::Parallelism VariantSpace::pipeline_keys(int pp, int schedule) const {
+config::Parallelism VariantSpace::pipeline_keys(const Variant& v) const {
+  const int pp = v[Knob::pp];
   config::Parallelism keys = job_.job.parallelism;
   keys.pipeline_parallel_degree = pp;
-  if (schedule == 0 || pp == 1) return keys;
-  const auto& [traits, chunks] = cuts_[static_cast<std::size_t>(schedule)];
+  keys.pipeline_parallel_split = splits_[static_cast<std::size_t>(v[Knob::split])];
+  if (v[Knob::schedule] == 0 || pp == 1) return keys;
+  const auto& [traits, chunks] = cuts_[static_cast<std::size_t>(v[Knob::schedule])];
   keys.pipeline_parallel_schedule = traits->name;
   keys.pipeline_parallel_schedule_csv.clear();
   if (chunks == traits->usual_stages() && !keys.pipeline_parallel_layers_per_stage) return keys;
@@ -87,7 +120,7 @@ Workload VariantSpace::workload(const Variant& v) const {
 schedule::Pairs VariantSpace::pairs_of(const Variant& v) const {
   const model::ModelSpec& model = *plan_.model.spec;
   if (model.mixtures.empty() || v[Knob::ep] == 1) return schedule::Pairs::apart;
-  config::Parallelism keys = pipeline_keys(v[Knob::pp], v[Knob::schedule]);
+  config::Parallelism keys = pipeline_keys(v);
   keys.expert_parallel_degree = v[Knob::ep];
   return plan::pairs_of(keys, model);
 }
@@ -103,7 +136,7 @@ void VariantSpace::set_pipeline(const Variant& v, Pipeline& to) const {
       to.lists = std::make_shared<const schedule::ActionLists>(with_pairs_apart(*to.lists));
     return;
   }
-  const Pipeline* from = pipeline_of(v[Knob::pp], v[Knob::schedule]);
+  const Pipeline* from = pipeline_of(v);
   to.map = from ? from->map : schedule::StageMap::loop(v[Knob::pp]);
   to.stages = from ? from->stages : IndexedVector<schedule::StageIndex, StageContent>();
   to.lists.reset();

@@ -58,6 +58,7 @@ VariantSpace::VariantSpace(const config::Resolved& job, const plan::JobPlan& pla
   find_degrees(machine);
   find_policies(machine);
   find_schedules();
+  find_splits();
 }
 
 /// Tensor parallelism stays in an NVLink domain, but for the job's own.
@@ -163,22 +164,24 @@ bool VariantSpace::has_effect(const Variant& v) const {
 bool VariantSpace::legal(const Variant& v) const {
   if (!divides(v)) return false;
   const int pp = v[Knob::pp], which = v[Knob::schedule];
-  if (pp == 1) return which == 0;
+  if (pp == 1) return which == 0 && v[Knob::split] == 0;
   if (keeps_batch(v)) return true;
-  const Pipeline* pipeline = pipeline_of(pp, which);
+  const Pipeline* pipeline = pipeline_of(v);
   const schedule::Traits* schedule = cuts_[static_cast<std::size_t>(which)].schedule;
   if (!pipeline || !schedule) return false;
   const std::int64_t count = microbatches(v);
   if (count < schedule->least_microbatches(pp) || !schedule->fills_rounds(count, pp)) return false;
   // Not the job's own schedule under another number.
   if (which == 0 || schedule != cuts_[0].schedule) return true;
-  const Pipeline* own = pipeline_of(pp, 0);
+  Variant usual = v;
+  usual[Knob::schedule] = 0;
+  const Pipeline* own = pipeline_of(usual);
   return !own || own->map.stages() != pipeline->map.stages();
 }
 
 /// The pipeline, and what passes it, as the job has them.
 bool VariantSpace::keeps_batch(const Variant& v) const {
-  return v[Knob::pp] == own_[Knob::pp] && v[Knob::schedule] == 0 &&
+  return v[Knob::pp] == own_[Knob::pp] && v[Knob::schedule] == 0 && v[Knob::split] == 0 &&
          v[Knob::microbatch] == own_[Knob::microbatch] &&
          v[Knob::tp] * v[Knob::cp] == own_[Knob::tp] * own_[Knob::cp];
 }

@@ -24,12 +24,13 @@ enum class Knob : std::uint8_t {
   reshard,
   accumulate,
   schedule,
+  split,  ///< of the model into stages
 };
-inline constexpr std::size_t kKnobs = 14;
+inline constexpr std::size_t kKnobs = 15;
 inline constexpr std::array<Knob, kKnobs> kEachKnob{
     Knob::tp,        Knob::cp,       Knob::ep,         Knob::etp,       Knob::microbatch,
     Knob::recompute, Knob::async_tp, Knob::once,       Knob::precision, Knob::pp,
-    Knob::replicate, Knob::reshard,  Knob::accumulate, Knob::schedule};
+    Knob::replicate, Knob::reshard,  Knob::accumulate, Knob::schedule,  Knob::split};
 
 /// One element for each knob.
 template <class T>
@@ -42,7 +43,7 @@ struct PerKnob {
 };
 
 /// Degrees, flags, sequences of a microbatch, and numbers of a VariantSpace's lists. 0 of reshard,
-/// accumulate, recompute, precision and schedule is what the job's keys say.
+/// accumulate, recompute, precision, schedule and split is what the job's keys say.
 using Variant = PerKnob<int>;
 
 }  // namespace tessera::planner

@@ -3,6 +3,7 @@
 // what job.
 #pragma once
 
+#include <array>
 #include <map>
 #include <memory>
 #include <optional>
@@ -82,9 +83,12 @@ class VariantSpace {
   std::string text_of(Knob knob, const Variant& variant) const;
 
  private:
+  using Stages = IndexedVector<schedule::StageIndex, StageContent>;
+
   void find_degrees(const Machine& machine);
   void find_policies(const Machine& machine);
   void find_schedules();
+  void find_splits();
   bool can_overlap_chunks() const;
   bool has_effect(const Variant& variant) const;
   bool frees_weights(const Variant& variant) const;
@@ -93,10 +97,11 @@ class VariantSpace {
   std::int64_t microbatches(const Variant& variant) const;
   std::int64_t loss_chunk_tokens(const Workload& work) const;
   /// The keys that shape a pipeline.
-  config::Parallelism pipeline_keys(int pp, int schedule) const;
-  /// Its stages; null where the model or the schedule does not fit.
-  const Pipeline* pipeline_of(int pp, int schedule) const;
-  std::optional<Pipeline> make_pipeline(int pp, int schedule) const;
+  config::Parallelism pipeline_keys(const Variant& variant) const;
+  /// Its stages; null where the model or the schedule does not fit, or another split makes the
+  /// same.
+  const Pipeline* pipeline_of(const Variant& variant) const;
+  std::optional<Pipeline> make_pipeline(const Variant& variant) const;
   schedule::Pairs pairs_of(const Variant& variant) const;
   void set_pipeline(const Variant& variant, Pipeline& to) const;
   void set_batch(const Variant& variant, config::JobConfig& to, ChangedJob& out) const;
@@ -110,8 +115,12 @@ class VariantSpace {
   PerKnob<std::vector<int>> values_;
   std::vector<Recomputation> recomputations_;
   std::vector<Cut> cuts_;
+  std::vector<std::string> splits_;  ///< values of pipeline_parallel_split, the job's own first
   std::optional<std::set<std::string, std::less<>>> changeable_;  ///< nothing: all
-  mutable std::map<std::pair<int, int>, std::optional<Pipeline>> pipelines_;
+  /// by their number and split
+  mutable std::map<std::pair<int, int>, std::optional<Stages>> stages_;
+  /// by degree, schedule and split
+  mutable std::map<std::array<int, 3>, std::optional<Pipeline>> pipelines_;
   /// Copies share what it knows.
   std::shared_ptr<plan::Planner> planner_ = std::make_shared<plan::Planner>();
 };

@@ -55,6 +55,7 @@ struct StageContent {
   std::int64_t predictors = 0;
 
   double blocks() const { return dense + mixtures + static_cast<double>(predictors); }
+  bool operator==(const StageContent&) const = default;
 };
 
 struct Pipeline {

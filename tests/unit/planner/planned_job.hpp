@@ -20,6 +20,7 @@ struct JobCase {
   const char* machine = "h100-700w";
   double memory_gib = 0;  ///< 0: that of the machine
   const char* stack = "tessera";
+  bool splits = false;  ///< other splits into stages than the job's are tried, too
 };
 
 /// Eight GPUs with room for a choice.
@@ -48,7 +49,9 @@ struct PlannedJob {
         stack(load_stack(from.stack)),
         job(config::resolve(flags_of(from))),
         plan(plan::plan_job(job, from.gpus, 0)),
-        space(job, plan, limit(machine, from.memory_gib), stack) {}
+        space(job, plan, limit(machine, from.memory_gib), stack) {
+    if (!from.splits) space.restrict_to(Knob::split, {0});
+  }
 
  private:
   static std::vector<std::string> flags_of(const JobCase& from) {

@@ -60,7 +60,7 @@ TEST_P(EachJob, BoundsAreNotAbovePrices) {
     if (count++ % 5 != 0) return;
     Variant cells = variant;
     for (const Knob knob : {Knob::pp, Knob::replicate}) cells[knob] = 1;
-    for (const Knob knob : {Knob::schedule, Knob::reshard, Knob::accumulate})
+    for (const Knob knob : {Knob::schedule, Knob::split, Knob::reshard, Knob::accumulate})
       cells[knob] = job.space.own()[knob];
     const StepBound bound(job.space.without_lists(cells), job.machine, job.stack);
     const Workload work = job.space.without_lists(variant);
@@ -157,6 +157,14 @@ INSTANTIATE_TEST_SUITE_P(
             {"--model.name", "qwen3", "--model.flavor", "30B-A3B", "--training.local_batch_size",
              "1", "--training.seq_len", "512", "--parallelism.expert_parallel_degree", "4",
              "--parallelism.expert_parallel_comm_backend", "deepep"}},
+        JobCase{"Splits",
+                4,
+                {"--model.flavor", "1B", "--training.local_batch_size", "8",
+                 "--parallelism.pipeline_parallel_degree", "4"},
+                "h100-700w",
+                0,
+                "tessera",
+                true},
         JobCase{"FusedLoss",
                 8,
                 {"--model.flavor", "1B", "--training.local_batch_size", "2", "--training.seq_len",
