@@ -59,7 +59,7 @@ void show_one(const fs::path& folder, bool with_tensors) {
                              fmt::format("[{}]", fmt::join(tensor.shape, ", ")), tensor.name);
 }
 
-/// All are looked at before the first bad one ends the program with code 5.
+/// All are looked at before a bad one ends the program, with code 5 if one is damaged, else with 3.
 int verify(const std::string& argument, bool deep) {
   std::size_t damaged = 0, unread = 0, wrong_views = 0;
   const auto steps = steps_of(argument);
@@ -106,7 +106,8 @@ tessera::DType dtype_named(const std::string& type) {
 
 /// A tokenizer.json by its folder, as users name it.
 fs::path place_of(const fs::path& tokenizer) {
-  return tokenizer.filename() == "tokenizer.json" ? tokenizer.parent_path() : tokenizer;
+  if (tokenizer.filename() != "tokenizer.json") return tokenizer;
+  return tokenizer.has_parent_path() ? tokenizer.parent_path() : fs::path(".");
 }
 
 struct Export {

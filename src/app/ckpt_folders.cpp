@@ -17,11 +17,9 @@ namespace fs = std::filesystem;
 
 bool is_run(const fs::path& folder) { return fs::exists(folder / "config.toml"); }
 
-/// A step folder by its contents or, when those are damaged, by its name.
 bool is_step(const fs::path& folder) {
-  return fs::exists(folder / "manifest.json") ||
-         (checkpoint::is_step_folder(folder) && fs::is_directory(folder) && !is_run(folder) &&
-          checkpoint::list_steps(folder).empty());
+  return checkpoint::is_step_folder(folder) && fs::is_directory(folder) && !is_run(folder) &&
+         checkpoint::list_steps(folder).empty();
 }
 
 /// checkpoint.folder of the run in this folder, if it is one.

@@ -51,7 +51,9 @@ void require_output(const std::string& file) {
     }
   };
   std::error_code ignored;
-  tessera::require(!std::filesystem::exists(file, ignored) || holds_logits(), ExitCode::usage,
+  const bool is_new =
+      !std::filesystem::exists(file, ignored) || std::filesystem::is_empty(file, ignored);
+  tessera::require(is_new || holds_logits(), ExitCode::usage,
                    "'{}' is there and holds no logits; name another file with --logits", file);
   const tessera::AtomicFile tried(file, {ExitCode::environment, "--logits"});
 }

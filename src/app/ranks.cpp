@@ -40,11 +40,14 @@ AgreedJob agree_on_job(comm::World& world, const Args& args, const FindOnRanks& 
     config::throw_if_wrong(job.problems);
     for (const std::string& choice : job.resolved.choices) log::info("{}", choice);
     for (const std::string& warning : job.resolved.warnings) log::warning("{}", warning);
-    return fmt::format("{} {}", vocabulary, job.resolved.serialize());
+    return fmt::format("{}{} {}", job.use == config::JobUse::training ? 't' : 'i', vocabulary,
+                       job.resolved.serialize());
   });
   const std::size_t blank = text.find(' ');
   config::Resolved keys = config::Resolved::deserialize(std::string_view(text).substr(blank + 1));
-  plan::JobPlan plan = plan::plan_job(keys, world.size(), std::stoll(text.substr(0, blank)));
+  plan::JobPlan plan =
+      plan::plan_job(keys, world.size(), std::stoll(text.substr(1, blank - 1)),
+                     text[0] == 't' ? config::JobUse::training : config::JobUse::inference);
   return {std::move(keys), std::move(plan)};
 }
 

@@ -64,9 +64,11 @@ struct Train {
         !std::filesystem::exists(output, ignored) || std::filesystem::is_directory(output, ignored),
         ExitCode::usage, "'{}' is a file; name a folder with --output", output);
     const tessera::FileErrors errors{ExitCode::environment, "--output"};
+    const bool is_new = !std::filesystem::exists(output, ignored);
     tessera::make_folders(output, errors);
     const std::filesystem::path there = data::tokenizer_file(output);
-    const tessera::AtomicFile tried(there, errors);
+    { const tessera::AtomicFile tried(there, errors); }
+    if (is_new) std::filesystem::remove(output, ignored);  // until there is something to write
     if (replace || !std::filesystem::exists(there, ignored)) return;
     require(data::Tokenizer::load(there).vocab_size() <= options.vocab_size, ExitCode::usage,
             "'{}' has another tokenizer; name another folder, or replace it with --force", output);

@@ -31,10 +31,18 @@ bool is_there(const fs::path& path) {
   return false;
 }
 
+/// False for a file that cannot be read, and by its name is no data either.
+bool is_token_file(const fs::path& file) try {
+  return TokenFile::is_token_file(file);
+} catch (const Error&) {
+  if (is_text_file(file) || extension_of(file) == ".tokens") throw;
+  return false;
+}
+
 std::vector<fs::path> files_in(const fs::path& folder) {
   std::vector<fs::path> tokens, text;
   for (const fs::path& file : entries_of(folder).files) {
-    if (TokenFile::is_token_file(file))
+    if (is_token_file(file))
       tokens.push_back(file);
     else if (is_text_file(file))
       text.push_back(file);
@@ -57,6 +65,7 @@ thread_local std::pair<std::string, int> unreadable;
 /// Not of files, after whose names a pattern may continue, and of folders that are not there.
 int note_unreadable(const char* path, int error_number) {
   if (error_number == ENOTDIR || error_number == ENOENT) return 0;
+  if (fs::path(path).filename() == "lost+found") return 0;
   unreadable = {path, error_number};
   return 1;
 }
@@ -82,6 +91,7 @@ void require_search_of(const fs::path& folders) {
   require_search_of(folders.parent_path());
   for (const fs::path& folder : matches_of(folders)) {
     std::error_code ignored;
+    if (folder.filename() == "lost+found") continue;  // the file system's
     if (fs::is_directory(folder, ignored) && ::access(folder.c_str(), X_OK) != 0)
       fail_errno(ExitCode::data, "cannot search the folder", folder, errno);
   }

@@ -114,8 +114,8 @@ TokenFileInfo describe(const TextCorpus& corpus, const Tokenizer& tokenizer, std
 
 /// Whether there is a complete token file with this description at `path`.
 bool is_there(const std::filesystem::path& path, const TokenFileInfo& wanted) {
-  if (!TokenFile::is_token_file(path)) return false;
   try {
+    if (!TokenFile::is_token_file(path)) return false;
     const TokenFileInfo found = TokenFile::open(path).info();
     return found.source_hash == wanted.source_hash &&
            found.tokenizer_hash == wanted.tokenizer_hash && found.seed == wanted.seed &&

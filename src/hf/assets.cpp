@@ -85,20 +85,49 @@ void copy_beside(const fs::path& from, const fs::path& to) {
           to.string(), problem.message());
 }
 
+/// Whether a tokenizer that nobody has named is the model's: by the record of what it was trained
+/// with, else by the special ids of its config.json.
+bool is_known(const data::Tokenizer& tokenizer, const AssetPlaces& places) {
+  if (!places.trained_with.empty())
+    return stranger(tokenizer, places.target, places.trained_with).empty();
+  Assets by_config;
+  ids_of_config(places.config, by_config);
+  return by_config.eos && tokenizer.bos_id() == by_config.bos &&
+         tokenizer.eos_id() == by_config.eos;
+}
+
 /// The tokenizer in the folder that is written, where it is the model's.
 void take_from_target(const AssetPlaces& places, std::int64_t vocab, Assets& assets) try {
   if (!is_there(places.target / kTokenizer)) return;
   const data::Tokenizer tokenizer = data::Tokenizer::load(places.target);
-  if (misfit(tokenizer, places.target, vocab).empty() &&
-      stranger(tokenizer, places.target, places.trained_with).empty())
+  if (misfit(tokenizer, places.target, vocab).empty() && is_known(tokenizer, places))
     take(tokenizer, places.target, assets);
 } catch (const Error&) {
   // one that Tessera cannot read is another one
 }
 
+fs::path folder_of(const fs::path& file) {
+  return file.has_parent_path() ? file.parent_path() : fs::path(".");
+}
+
+/// Another tokenizer, and what is next to it.
+void remove_assets(const fs::path& folder) {
+  for (const char* name : kCopied) {
+    std::error_code problem;
+    fs::remove(folder / name, problem);
+    require(!problem, ExitCode::environment, "cannot remove '{}' ({})", (folder / name).string(),
+            problem.message());
+  }
+}
+
 bool is_same_file(const fs::path& one, const fs::path& other) {
   std::error_code ignored;
   return fs::equivalent(one, other, ignored) || read_text(one) == read_text(other);
+}
+
+bool holds_another(const Assets& assets, const fs::path& folder) {
+  const fs::path there = folder / kTokenizer;
+  return is_there(there) && !(assets.tokenizer && is_same_file(*assets.tokenizer, there));
 }
 
 /// Those of one file. What cannot be read there causes a warning: a text without its end runs on.
@@ -160,24 +189,19 @@ std::vector<std::int32_t> end_ids(const std::vector<fs::path>& places,
   return ids;
 }
 
-void prepare_for_assets(const Assets& assets, const fs::path& folder, bool replace) {
-  const fs::path there = folder / kTokenizer;
-  const bool kept = is_there(there) && assets.tokenizer && is_same_file(*assets.tokenizer, there);
-  require(replace || kept || !is_there(there), ExitCode::usage,
+void refuse_another(const Assets& assets, const fs::path& folder) {
+  require(!holds_another(assets, folder), ExitCode::usage,
           "'{}' already has another tokenizer; name another folder, or replace it with --force",
           folder.string());
-  if (kept || !replace) return;
-  for (const char* name : kCopied) {
-    std::error_code problem;
-    fs::remove(folder / name, problem);
-    require(!problem, ExitCode::environment, "cannot remove '{}' ({})", (folder / name).string(),
-            problem.message());
-  }
 }
 
 void write_assets(const Assets& assets, const fs::path& folder) {
+  std::error_code problem;
+  const bool inside =
+      assets.tokenizer && fs::equivalent(folder_of(*assets.tokenizer), folder, problem);
+  if (!inside && holds_another(assets, folder)) remove_assets(folder);
   if (!assets.tokenizer) return;
-  const fs::path from = assets.tokenizer->parent_path();
+  const fs::path from = folder_of(*assets.tokenizer);
   copy_beside(*assets.tokenizer, folder / kTokenizer);
   for (const char* name : kCopied)
     if (name != kTokenizer && is_there(from / name)) copy_beside(from / name, folder / name);

@@ -33,7 +33,7 @@ void prepare_folder(const fs::path& folder, const Assets& assets, bool replace) 
     require(replace || !fs::exists(folder / name), ExitCode::usage,
             "'{}' already has {}; name another folder, or replace it with --force", folder.string(),
             name);
-  prepare_for_assets(assets, folder, replace);
+  if (!replace) refuse_another(assets, folder);
   make_folders(folder, ExitCode::environment);
 }
 

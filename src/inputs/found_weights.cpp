@@ -16,8 +16,10 @@ std::string held_instead(const fs::path& folder, std::string_view for_weights) {
   std::error_code ignored;
   if (fs::exists(folder / "config.toml", ignored))
     return " but is the folder of a run; name the folder of its checkpoints, or one of them";
-  return hf::holds_weights(folder) ? fmt::format(" but Hugging Face weights{}", for_weights)
-                                   : std::string();
+  const bool is_file = folder.extension() == ".safetensors";
+  return is_file || hf::holds_weights(folder)
+             ? fmt::format(" but Hugging Face weights{}", for_weights)
+             : std::string();
 }
 
 std::string_view remedy_for_weights(bool branch) {
@@ -36,9 +38,11 @@ void require_weights(const plan::InitialState& from) {
     const hf::SafetensorsReader headers(from.path);
     return;
   }
-  require(checkpoint::is_step_folder(from.path) || !checkpoint::list_steps(from.path).empty(),
-          ExitCode::checkpoint, "{} holds no checkpoint of Tessera{}", from.path.string(),
-          held_instead(from.path, remedy_for_weights(from.branch)));
+  const bool holds_steps =
+      fs::is_directory(from.path, ignored) &&
+      (checkpoint::is_step_folder(from.path) || !checkpoint::list_steps(from.path).empty());
+  require(holds_steps, ExitCode::checkpoint, "{} holds no checkpoint of Tessera{}",
+          from.path.string(), held_instead(from.path, remedy_for_weights(from.branch)));
 }
 
 }  // namespace tessera::inputs

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "named_files.hpp"
 
+#include <algorithm>
 #include <filesystem>
 #include <functional>
 #include <optional>
@@ -46,6 +47,7 @@ class NamedFiles {
     if (reads_text_) tokenizer();
     if (reads) texts();
     weights();
+    if (vocabulary_ == 0 && !reading_.reads_training_data()) take_usual_vocabulary();
     return vocabulary_;
   }
 
@@ -163,18 +165,33 @@ class NamedFiles {
   /// A run that has checkpoints of its own does not look at the other's.
   void weights() {
     const auto origins = plan::WeightOrigins::of(reading_.resolved);
-    obey({"checkpoint.initial_load_path", "checkpoint.initial_load_in_hf", "checkpoint.enable",
-          "checkpoint.folder", "job.dump_folder", "checkpoint.load_step"},
-         [&] {
-           const auto own = checkpoint::list_steps(origins.checkpoints);
-           const plan::WeightOrigin origin = origins.choose(reading_.use, !own.empty());
-           if (origin == plan::WeightOrigin::initial_state) initial_state(*origins.from);
-           if (origin == plan::WeightOrigin::own) own_step(origins, own);
-           require(origin != plan::WeightOrigin::initial_values ||
-                       reading_.use == config::JobUse::training,
-                   ExitCode::checkpoint, "{} holds no checkpoint; name the folder of a run",
-                   origins.checkpoints.string());
-         });
+    const Keys asked{"checkpoint.load_step", "checkpoint.folder", "job.dump_folder"},
+        named{"checkpoint.initial_load_path",
+              "checkpoint.initial_load_in_hf",
+              "checkpoint.enable",
+              "checkpoint.folder",
+              "job.dump_folder",
+              "checkpoint.load_step"};
+    std::optional<plan::WeightOrigin> origin;
+    std::vector<checkpoint::StepFolder> own;
+    obey(named, [&] {
+      own = steps_in(origins.checkpoints);
+      origin = origins.choose(reading_.use, !own.empty());
+      if (*origin == plan::WeightOrigin::initial_state) initial_state(*origins.from);
+      require(
+          *origin != plan::WeightOrigin::initial_values || reading_.use == config::JobUse::training,
+          ExitCode::checkpoint, "{} holds no checkpoint; name the folder of a run",
+          origins.checkpoints.string());
+    });
+    if (origin == plan::WeightOrigin::own) obey(asked, [&] { own_step(origins, own); });
+  }
+
+  /// What a run cannot list, it cannot make either, and it then says so.
+  std::vector<checkpoint::StepFolder> steps_in(const fs::path& folder) const try {
+    return checkpoint::list_steps(folder);
+  } catch (const Error&) {
+    if (reading_.use == config::JobUse::training) return {};
+    throw;
   }
 
   void initial_state(const plan::InitialState& from) {
@@ -185,10 +202,26 @@ class NamedFiles {
   /// A run that has saved since it began with this step may have removed it.
   void own_step(const plan::WeightOrigins& origins,
                 const std::vector<checkpoint::StepFolder>& own) const {
-    const bool asked =
-        reading_.use == config::JobUse::training ? origins.step >= 0 : origins.step_named;
-    if (asked && (own.empty() || own.back().step < origins.step))  // says which steps are there
-      checkpoint::summarize(origins.checkpoints / checkpoint::step_name(origins.step));
+    const bool trains = reading_.use == config::JobUse::training;
+    const bool is_there = std::ranges::any_of(own, [&](const checkpoint::StepFolder& step) {
+      return trains ? step.step >= origins.step : step.step == origins.step;
+    });
+    if ((trains ? origins.step >= 0 : origins.step_named) && !is_there)
+      checkpoint::summarize(origins.checkpoints / checkpoint::step_name(origins.step));  // says why
+  }
+
+  /// That of the training data or of the tokenizer, if they are there: a debug model has as many.
+  void take_usual_vocabulary() try {
+    if (const auto& path = job_.training.dataset_path) {
+      const std::vector<fs::path> files = data::data_files(*path);
+      if (data::TokenFile::is_token_file(files.front())) {
+        vocabulary_ = data::TokenFile::open(files.front()).info().vocab_size;
+        return;
+      }
+    }
+    vocabulary_ = data::Tokenizer::load(job_.model.hf_assets_path).vocab_size();
+  } catch (const Error&) {
+    // the model then has the vocabulary of its flavor
   }
 
   static constexpr std::int64_t kText = -1;

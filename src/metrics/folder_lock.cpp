@@ -28,6 +28,8 @@ using FileClock = fs::file_time_type::clock;
 /// Beyond what clocks of two machines differ by: no need to watch such a file.
 constexpr std::chrono::minutes kLongAgo{10};
 
+fs::path file_of(const fs::path& folder) { return folder / ".owner"; }
+
 /// False where the file is there already.
 bool create_exclusively(const fs::path& file, const std::string& text) {
   std::FILE* out = std::fopen(file.c_str(), "wxe");
@@ -74,9 +76,10 @@ bool gives_a_sign_of_life(const fs::path& file, const FolderOwner& owner,
 }  // namespace
 
 struct FolderLock::Impl {
-  Impl(fs::path path, Timing times)
+  Impl(fs::path path, std::string_view key_of_folder, Timing times)
       : folder(std::move(path)),
-        file(folder / ".owner"),
+        file(file_of(folder)),
+        key(key_of_folder),
         timing(times),
         me(FolderOwner::this_process()) {}
 
@@ -99,9 +102,8 @@ struct FolderLock::Impl {
 
   [[noreturn]] void refuse() const {
     fail(ExitCode::environment,
-         "{} is in use by another job ({}); wait for its end, stop it, or choose another "
-         "job.dump_folder",
-         folder.string(), owner_in(file).value_or(FolderOwner{}).description());
+         "{} is in use by another job ({}); wait for its end, stop it, or choose another {}",
+         folder.string(), owner_in(file).value_or(FolderOwner{}).description(), key);
   }
 
   /// By a rename, which one of several succeeds with. Who finds that it moved a living owner's file
@@ -134,6 +136,7 @@ struct FolderLock::Impl {
   }
 
   fs::path folder, file;
+  std::string_view key;
   Timing timing;
   FolderOwner me;
   bool made_folder = false;
@@ -143,10 +146,11 @@ struct FolderLock::Impl {
   std::jthread heart;  ///< last: it uses the others
 };
 
-FolderLock::FolderLock(fs::path folder) : FolderLock(std::move(folder), Timing{}) {}
+FolderLock::FolderLock(fs::path folder, std::string_view key)
+    : FolderLock(std::move(folder), Timing{}, key) {}
 
-FolderLock::FolderLock(fs::path folder, Timing timing)
-    : impl_(std::make_unique<Impl>(std::move(folder), timing)) {
+FolderLock::FolderLock(fs::path folder, Timing timing, std::string_view key)
+    : impl_(std::make_unique<Impl>(std::move(folder), key, timing)) {
   std::error_code ignored;
   impl_->made_folder = !fs::exists(impl_->folder, ignored);
   RunFolder{impl_->folder};
@@ -168,9 +172,14 @@ void FolderLock::check() const {
   if (impl_->lost)
     fail(ExitCode::environment,
          "{} was taken over by another job ({}), because this one sent no heartbeat; stop one of "
-         "the two, or choose "
-         "another job.dump_folder",
-         impl_->folder.string(), owner_in(impl_->file).value_or(FolderOwner{}).description());
+         "the two, or choose another {}",
+         impl_->folder.string(), owner_in(impl_->file).value_or(FolderOwner{}).description(),
+         impl_->key);
+}
+
+bool FolderLock::is_owned(const fs::path& folder) {
+  std::error_code ignored;
+  return fs::exists(file_of(folder), ignored);
 }
 
 }  // namespace tessera::metrics

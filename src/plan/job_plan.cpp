@@ -135,8 +135,10 @@ std::optional<JobPlan> Planner::plan(config::Reading& job, int ranks, std::int64
   return assemble(job.resolved, fit);
 }
 
-JobPlan plan_job(const config::Resolved& job, int ranks, std::int64_t vocabulary) {
+JobPlan plan_job(const config::Resolved& job, int ranks, std::int64_t vocabulary,
+                 config::JobUse use) {
   config::Reading reading = reading_of(job);
+  reading.use = use;
   auto plan = Planner().plan(reading, ranks, vocabulary);
   config::throw_if_wrong(reading.problems);
   return std::move(plan).value();

@@ -41,7 +41,8 @@ std::vector<OneTurn> single_turns(const VariantSpace& space, const Machine& mach
     if (!space.legal(variant)) return;
     const auto turned = std::ranges::find_if(
         kEachKnob, [&](Knob knob) { return variant[knob] != space.own()[knob]; });
-    out.push_back({*turned, variant, known_price(space.workload(variant), machine, stack)});
+    Price priced = known_price(space.workload(variant), machine, stack);
+    out.push_back({*turned, variant, std::move(priced)});
   });
   return out;
 }

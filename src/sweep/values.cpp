@@ -141,7 +141,7 @@ std::vector<Value> values_of_range(const Option& option, const TomlNode& node, P
     if (auto wrong = config::assign(option, scratch, value))
       return problems.add(node, fmt::format("{} {}", option.key, *wrong)), std::vector<Value>{};
     values.push_back(config::get(option, scratch));
-    if (values.size() > 1 && values.back() == values[values.size() - 2])
+    if (is_integer(option) && values.size() > 1 && values.back() == values[values.size() - 2])
       return problems.add(node, fmt::format("two of the {} values are {}, rounded to a whole "
                                             "number; choose a smaller count",
                                             range->count, shown_value(values.back()))),

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "take_folder.hpp"
 
+#include <algorithm>
+
 #include "recorded_model.hpp"
 #include "tessera/base/error.hpp"
 #include "tessera/checkpoint/inspect.hpp"
@@ -11,7 +13,9 @@
 namespace tessera::train {
 namespace {
 
-void require_same_name(const plan::ModelPlan& model, const std::filesystem::path& folder,
+namespace fs = std::filesystem;
+
+void require_same_name(const plan::ModelPlan& model, const fs::path& folder,
                        const std::string& toml) {
   const std::string name = config::recorded_text(toml, "model.name"),
                     flavor = config::shape_flavor(config::recorded_text(toml, "model.flavor"));
@@ -27,7 +31,7 @@ void require_same_name(const plan::ModelPlan& model, const std::filesystem::path
 /// what does not show in them never.
 void require_same_model(const plan::JobPlan& plan) {
   if (!plan.load.resumes) return;
-  const std::filesystem::path& folder = plan.load.checkpoints;
+  const fs::path& folder = plan.load.checkpoints;
   const auto steps = checkpoint::list_steps(folder);
   if (steps.empty()) return;
   checkpoint::Summary newest;
@@ -45,12 +49,27 @@ void require_same_model(const plan::JobPlan& plan) {
           folder.string(), changed);
 }
 
-/// Such a folder may be another run's, too.
-bool is_elsewhere(const std::filesystem::path& checkpoints, const std::filesystem::path& run) {
+fs::path without_links(const fs::path& folder) {
   std::error_code ignored;
-  const auto inside = std::filesystem::weakly_canonical(checkpoints, ignored)
-                          .lexically_relative(std::filesystem::weakly_canonical(run, ignored));
-  return inside.empty() || *inside.begin() == "..";
+  const fs::path whole = fs::weakly_canonical(fs::absolute(folder), ignored);
+  return whole.has_filename() ? whole : whole.parent_path();
+}
+
+bool contains(const fs::path& folder, const fs::path& other) {
+  return std::ranges::mismatch(folder, other).in1 == folder.end();
+}
+
+/// Of another run, whose checkpoints are this one's, too: a checkpoint folder elsewhere, and a
+/// folder around it that has an owner.
+std::vector<fs::path> shared_folders(const plan::JobPlan& plan) {
+  if (!plan.save.enabled) return {};
+  const fs::path run = without_links(plan.run.folder), own = without_links(plan.load.checkpoints);
+  std::vector<fs::path> folders;
+  for (fs::path folder = own; !contains(folder, run); folder = folder.parent_path())
+    if (metrics::FolderLock::is_owned(folder) || (folder == own && !contains(run, own)))
+      folders.push_back(folder);
+  std::ranges::reverse(folders);
+  return folders;
 }
 
 }  // namespace
@@ -60,12 +79,8 @@ FolderLocks take_folders(comm::Communicator& control, const plan::JobPlan& plan)
   comm::on_rank_zero(control, [&] {
     locks.push_back(std::make_unique<metrics::FolderLock>(plan.run.folder));
     require_same_model(plan);
-    if (plan.save.enabled && is_elsewhere(plan.load.checkpoints, plan.run.folder)) {
-      const std::filesystem::path above = plan.load.checkpoints.lexically_normal().parent_path();
-      if (std::filesystem::exists(above / "config.toml"))  // another run, which may own it
-        locks.push_back(std::make_unique<metrics::FolderLock>(above));
-      locks.push_back(std::make_unique<metrics::FolderLock>(plan.load.checkpoints));
-    }
+    for (const fs::path& folder : shared_folders(plan))
+      locks.push_back(std::make_unique<metrics::FolderLock>(folder, "checkpoint.folder"));
     return std::string();
   });
   return locks;

@@ -16,8 +16,6 @@ first=$!
 until [ "$(made two)" != "" ] || ! kill -0 $first 2>/dev/null; do sleep 0.05; done
 check "a second job in one folder is refused" "$(train 2 two)" 3
 says "and the first one is named, once" two "two is in use by another job (host $(hostname), pid [0-9]*, since 20.* UTC); wait for its end"
-check "one in another folder with the first one's checkpoints is, too" "$(train 2 guest --checkpoint.enable --checkpoint.folder ../two/checkpoint)" 3
-says "with the folder's name" guest "two is in use by another job (host "
 pkill -KILL -P $first; wait $first
 check "a killed owner's folder is taken over" "$(train 1 two --training.steps 2)" 0
 says "which is said" two "two was owned by a job that ended abnormally (host "
@@ -50,11 +48,20 @@ check "another model in an old folder is refused" "$(train 1 named "${small[@]}"
 says "by its name" named "named/checkpoint holds checkpoints of another model: llama3 debugmodel, and this job trains llama3 1B; choose another job.dump_folder"
 
 # A signal is answered at once; a model that does not fit is refused at once.
-timeout 200 "$tessera" launch -n 2 -- train "$work/job.toml" --job.dump_folder "$work/asked" --training.steps 5000 --checkpoint.enable >"$work/asked.log" 2>&1 &
+timeout 200 "$tessera" launch -n 2 -- train "$work/job.toml" --job.dump_folder "$work/asked" --training.steps 500000 --checkpoint.enable >"$work/asked.log" 2>&1 &
 job=$!
 until [ "$(made asked)" != "" ] || ! kill -0 $job 2>/dev/null; do sleep 0.05; done
+ln -s asked/checkpoint "$work/link"
+for folder in ../asked/checkpoint/ ../asked/other "$work/link"; do
+  check "its checkpoints are no other job's: $folder" "$(train 1 guest --checkpoint.enable --checkpoint.folder "$folder")" 3
+done
+says "which names the folder" guest "/asked is in use by another job (host .*choose another checkpoint.folder"
 kill -TERM $job; wait $job
 check "a signal ends the run with 75" $? 75
+mkdir "$work/linked" "$work/store"; ln -s ../store "$work/linked/checkpoint"
+check "checkpoints may be behind a link" "$(train 1 linked --checkpoint.enable --training.steps 2)" 0
+check "from where the run resumes" "$(train 1 linked --checkpoint.enable --training.steps 3)" 0
+check "and nobody owns them then" "$(ls -A "$work/store" | grep -c owner)" 0
 says "is answered, once" asked "^signal received: saving after this step; a second signal stops now$"
 says "and the way on is said" asked "stopped by a signal after step [0-9]*; run the same command to resume$"
 check "a model that does not fit is refused" "$(train 2 large --model.hf_config=none --model.name llama3 --model.flavor 405B --training.seq_len 64)" 3

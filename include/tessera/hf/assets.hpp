@@ -42,13 +42,12 @@ Assets find_assets(const AssetPlaces& places, std::int64_t vocab);
 std::vector<std::int32_t> end_ids(const std::vector<std::filesystem::path>& places,
                                   const data::Tokenizer& tokenizer);
 
-/// Throws Error(usage) if `folder` has another tokenizer. With `replace`, it removes that one and
-/// the files next to it instead, or throws Error(environment).
-void prepare_for_assets(const Assets& assets, const std::filesystem::path& folder, bool replace);
+/// Throws Error(usage) if `folder` has another tokenizer.
+void refuse_another(const Assets& assets, const std::filesystem::path& folder);
 
 /// Copies the tokenizer to `folder` as tokenizer.json, and the files next to it; writes
-/// tokenizer_config.json and generation_config.json where the tokenizer's folder has none. Throws
-/// Error(environment).
+/// tokenizer_config.json and generation_config.json where the tokenizer's folder has none. Another
+/// tokenizer is removed first, and the files next to it. Throws Error(environment).
 void write_assets(const Assets& assets, const std::filesystem::path& folder);
 
 }  // namespace tessera::hf

@@ -6,6 +6,7 @@
 #include <chrono>
 #include <filesystem>
 #include <memory>
+#include <string_view>
 
 namespace tessera::metrics {
 
@@ -22,12 +23,16 @@ class FolderLock {
   /// Creates the folder where it is not there. Takes over from an owner that is dead: on this
   /// machine its process is gone; on another one no heartbeat came for `silence`, while this call
   /// waits. Throws Error(environment) that names host, PID and time where the owner is alive.
-  explicit FolderLock(std::filesystem::path folder);
-  FolderLock(std::filesystem::path folder, Timing timing);
+  /// `key`: a literal, the key by which the user may choose another folder.
+  explicit FolderLock(std::filesystem::path folder, std::string_view key = "job.dump_folder");
+  FolderLock(std::filesystem::path folder, Timing timing, std::string_view key = "job.dump_folder");
   /// Gives the folder back; removes it if it was made here and nothing was written.
   ~FolderLock();
   FolderLock(const FolderLock&) = delete;
   FolderLock& operator=(const FolderLock&) = delete;
+
+  /// Whether a process says that it owns the folder; it may be dead.
+  static bool is_owned(const std::filesystem::path& folder);
 
   /// Throws Error(environment) if another process has taken the folder over: this one was silent
   /// for too long.

@@ -99,7 +99,8 @@ class Planner {
 
 /// The same of a job that was checked before, as all ranks make it of what rank 0 gives them.
 /// Throws one Error that lists all problems.
-JobPlan plan_job(const config::Resolved& job, int ranks, std::int64_t vocabulary);
+JobPlan plan_job(const config::Resolved& job, int ranks, std::int64_t vocabulary,
+                 config::JobUse use = config::JobUse::training);
 
 /// What a program needs that only uses a model, in one process.
 struct InferencePlan {
