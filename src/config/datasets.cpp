@@ -42,8 +42,6 @@ std::optional<std::string> in_data_folder(const std::string& name) {
   return std::nullopt;
 }
 
-bool is_torchtitans(const std::string& dataset) { return dataset.starts_with("c4"); }
-
 /// A pattern for the files of this part of C4, where a folder, or its folder `en`, has some. The
 /// other parts may be in the same folder.
 std::optional<std::string> part_of_c4(const std::string& dataset, const fs::path& folder) {
@@ -82,7 +80,7 @@ void find_path(Draft& draft, const DataSource& source) {
   if (source.path) {
     if (is_there(*source.path)) return;
     if (const auto found = in_data_folder(*source.path)) take_found(*found);
-  } else if (is_torchtitans(source.dataset) && !draft.written(key)) {  // "none" means none
+  } else if (is_looked_up(source.dataset) && !draft.written(key)) {  // "none" means none
     const fs::path sample = share_folder() / "datasets" / kSample / "data.jsonl";
     if (const auto found = in_data_folder(source.dataset))
       take_found(*found);
@@ -108,6 +106,8 @@ void find_tokenizer(Draft& draft) {
 }
 
 }  // namespace
+
+bool is_looked_up(std::string_view dataset) { return dataset.starts_with("c4"); }
 
 const Dataset& dataset_of(std::string_view name) {
   const auto found = std::ranges::find(kDatasets, name, &Dataset::name);

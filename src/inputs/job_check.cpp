@@ -35,6 +35,7 @@ void check_export(config::Reading& job, const plan::JobPlan& plan) {
 std::int64_t JobCheck::find_problems(config::Reading& job, int ranks) {
   if (!job.whole) return 0;
   const bool reads = files_ == Files::looked_at;
+  job.files_elsewhere = files_ == Files::ignored;
   const std::int64_t vocabulary =
       files_ == Files::ignored ? 0 : check_named_files(job, found_, reads);
   check_machine(job, files_ != Files::ignored);

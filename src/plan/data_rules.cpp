@@ -9,14 +9,22 @@ namespace tessera::plan {
 
 namespace {
 
+/// Data of this name may be on the machine where the job will run.
+bool may_be_elsewhere(const config::Reading& reading, std::string_view key,
+                      const std::string& dataset) {
+  return reading.files_elsewhere && reading.written(key) && config::is_looked_up(dataset);
+}
+
 void check_training(config::Reading& reading) {
   const config::Training& training = reading.resolved.job.training;
-  if (!training.dataset_path && training.mixture.empty() && reading.reads_training_data())
+  if (!training.dataset_path && training.mixture.empty() && reading.reads_training_data() &&
+      !may_be_elsewhere(reading, "training.dataset", training.dataset))
     reading.complain_of(
         {"training.dataset", "training.dataset_path", "training.mixture"},
         reading.written("training.dataset")
             ? fmt::format("training.dataset = \"{}\" needs training.dataset_path: name the file or "
-                          "folder to read; Tessera downloads nothing",
+                          "folder to read, or set TESSERA_DATA to a folder that has it; Tessera "
+                          "downloads nothing",
                           config::shown(training.dataset))
             : "the job names no data: set training.dataset_path to a file or folder, or "
               "training.dataset to \"c4_test\" for the text that comes with Tessera");
@@ -53,7 +61,8 @@ void check_held_out(config::Reading& reading) {
 void check_validation(config::Reading& reading) {
   const config::Validation& validation = reading.resolved.job.validation;
   if (!validation.enable) return;
-  if (!validation.dataset_path && validation.split == 0)
+  if (!validation.dataset_path && validation.split == 0 &&
+      !may_be_elsewhere(reading, "validation.dataset", validation.dataset))
     reading.complain_of(
         {"validation.enable", "validation.dataset_path", "validation.split", "validation.dataset"},
         "validation.enable = true has no data; name validation.dataset_path, or hold out a share "

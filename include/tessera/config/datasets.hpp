@@ -37,7 +37,10 @@ inline constexpr std::string_view kDatasetHelp =
     "Kind of data in dataset_path: text (plain or JSONL), tokens (`tessera data prepare`), replay "
     "(a safetensors file of batches); TorchTitan's c4 names mean text; of a folder with files of "
     "both, c4 takes c4-train.* and c4_validation takes c4-validation.*; c4_test without a path is "
-    "a text that comes with Tessera";
+    "a text that comes with Tessera, if the job names it";
+
+/// Whether a job may name this data without a path: it is looked up where the job runs.
+bool is_looked_up(std::string_view dataset);
 
 /// The row of that name. The key's check has let no other name pass.
 const Dataset& dataset_of(std::string_view name);

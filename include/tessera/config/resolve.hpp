@@ -47,6 +47,7 @@ enum class JobUse : std::uint8_t {
 struct Reading : Findings {
   Resolved resolved;
   JobUse use = JobUse::training;
+  bool files_elsewhere = false;  ///< on another machine, where the job will run
 
   /// False for an evaluation on data of their own.
   bool reads_training_data() const;

@@ -160,6 +160,18 @@ TEST(JobCheck, LooksForWeights) {
   EXPECT_EQ(problems(step), "") << "it may have been removed since";
 }
 
+TEST(JobCheck, DataThatAreLookedUpByNameMayBeElsewhere) {
+  const auto problems = [](const char* dataset, JobCheck::Files files) {
+    config::Reading job = config::read_job({"--training.dataset", dataset});
+    JobCheck(files).find_problems(job, 1);
+    return job.problems.empty() ? std::string() : message_of(job.problems);
+  };
+  EXPECT_EQ(problems("c4", JobCheck::Files::ignored), "");
+  EXPECT_THAT(problems("c4", JobCheck::Files::named),
+              HasSubstr("or set TESSERA_DATA to a folder that has it"));
+  EXPECT_THAT(problems("text", JobCheck::Files::ignored), HasSubstr("needs training.dataset_path"));
+}
+
 TEST(JobCheck, AnEvaluationOnDataOfTheirOwnReadsNoOthers) {
   const test::TemporaryFolder run;
   std::filesystem::create_directories(run / "checkpoint" / "step-00000000");
