@@ -4,7 +4,7 @@
 that `tessera ckpt import` reads.
 
     dcp_to_safetensors.py STEP_FOLDER OUT [--shard-gb 4]
-    tessera ckpt import OUT --to RUN/checkpoint --config JOB.toml
+    tessera ckpt import OUT --to MODEL --config JOB.toml       MODEL: checkpoint.initial_load_path of runs
 
 Needs torch and safetensors, one process and the memory of one output file. The .metadata of DCP is a
 pickle: convert only files that you trust. Optimizer, schedule and data position are not converted.

@@ -117,7 +117,7 @@ JobPlan plan(const Request& request) {
 
 int run(const Args& args) {
   const auto dashes = std::ranges::find(args, "--");
-  if (args.empty() || asks_for_help({args.begin(), dashes})) {
+  if (asks_for_help({args.begin(), dashes})) {
     std::cout << kUsage << "\n" << kExitCodes;
     return 0;
   }

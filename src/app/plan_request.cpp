@@ -120,7 +120,9 @@ std::string plan_usage() {
       "Stacks:\n"
       "  {}\n"
       "\n"
-      "Exit codes: 0 predicted, even if the job does not fit; 2 wrong configuration.\n",
+      "Exit codes: 0 predicted, even if the job does not fit; 2 wrong configuration; 3 a file "
+      "cannot be\n"
+      "written; 4 data missing.\n",
       fmt::join(planner::machine_names(), "\n  "), fmt::join(planner::stack_names(), "\n  "));
 }
 

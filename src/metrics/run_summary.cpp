@@ -91,7 +91,8 @@ std::string RunSummary::next_commands(const std::string& folder, Kept kept) cons
   if (kept == Kept::nothing || kept == Kept::only_loaded)
     return summary_row("keep weights", kept == Kept::nothing
                                            ? "the same command with --checkpoint.enable"
-                                           : "the same command without --checkpoint.load_only") +
+                                           : "train without checkpoint.load_only, in another "
+                                             "job.dump_folder") +
            longer +
            summary_row("see settings", fmt::format("tessera config show {}/config.toml", folder));
   return summary_row("generate text",

@@ -80,9 +80,11 @@ void announce(RunContext& run, Reporter& reporter, const LoadedState& start) {
   const int ranks = plan.layout.degree(mesh::Axis::pp);
   if (batch.microbatches < ranks && run.world.rank() == 0)
     log::warning(
-        "{} microbatches do not fill a pipeline of {} ranks; a smaller "
-        "pipeline_parallel_microbatch_size ({}) gives more",
-        batch.microbatches, ranks, batch.microbatch_rows);
+        "{} microbatches do not fill a pipeline of {} ranks; {} gives more", batch.microbatches,
+        ranks,
+        batch.microbatch_rows > 1
+            ? fmt::format("a smaller pipeline_parallel_microbatch_size ({})", batch.microbatch_rows)
+            : "a larger training.local_batch_size");
   if (!start.folder.empty())
     reporter.note(fmt::format(
         "resumed after step {} from {}{}", start.state.step, start.folder.parent_path().string(),

@@ -46,7 +46,7 @@ says "it is refused" branch "step-00000008 is newer than checkpoint.load_step = 
 check "unless nothing is saved" "$(run branch "${saving[@]}" --checkpoint.load_step 4 --checkpoint.load_only)" 0
 says "which has metrics of its own" branch "checkpoint.load_only saves nothing: the metrics of this start are in $work/branch/metrics.1.jsonl"
 check "the run keeps its own" "$(cmp "$work/base/metrics.jsonl" "$work/branch/metrics.jsonl" && grep -c . "$work/branch/metrics.1.jsonl")" 4
-says "and knows what would save" branch "the same command without --checkpoint.load_only"
+says "and knows what would save" branch "train without checkpoint.load_only, in another job.dump_folder"
 with_step() { "$tessera" generate "$work/branch" --checkpoint.load_step "$1" --prompt-ids 1,2,3 --max-new-tokens 4 --print-ids >"$work/with_step.log" 2>&1; echo $?; }
 on_two() { "$tessera" launch -n 2 -- eval "$work/branch" --parallelism.tensor_parallel_degree 2 --validation.dataset replay --validation.dataset_path "$here/../golden/llama_a/batches.safetensors" --validation.steps 1 "$@" >"$work/on_two.log" 2>&1; echo $?; }
 check "so does eval, on two ranks" "$(on_two --checkpoint.load_step 4)" 0
