@@ -53,11 +53,12 @@ void retain(const fs::path& folder, const Retention& retention, std::int64_t sav
   if (retention.keep_latest <= 0) return;
   std::int64_t kept = 1;  // the one just saved
   for (const StepFolder& step : newest_first(folder)) {
-    if (step.step >= saved_step || is_kept_for_ever(step.step, retention)) continue;
+    if (step.step >= saved_step) continue;
     if (kept < retention.keep_latest) {
       kept += can_load(verify(step.path, false));
       continue;
     }
+    if (is_kept_for_ever(step.step, retention)) continue;
     try {
       remove_step(step.path);
     } catch (const Error& error) {

@@ -76,9 +76,14 @@ struct Saver::Impl {
   double blocked_seconds = 0;
 };
 
-/// An exception is on its way, perhaps on this rank alone: nothing may wait for other ranks.
+/// An exception is on its way, perhaps on this rank alone: nothing may wait for other ranks. A save
+/// that no rank can commit any more must not fill the disk.
 Saver::Impl::~Impl() {
   if (tidying.valid()) tidying.wait();
+  if (phase == Phase::writing || phase == Phase::sealing) {
+    if (work.valid()) work.wait();
+    attempt->abandon();
+  }
   if (!asked.pending() || asked.test()) return;
   keep_for_ever(std::move(asked));
   keep_for_ever(std::move(ready));  // which it writes to

@@ -15,6 +15,11 @@ constexpr const char* kWillSave =
 constexpr const char* kWillStop =
     "signal received: stopping after this step, nothing is saved; a second signal stops now\n";
 
+template <class Clock>
+double seconds_of() {
+  return std::chrono::duration<double>(Clock::now().time_since_epoch()).count();
+}
+
 }  // namespace
 
 SaveAndStop::SaveAndStop(const plan::JobPlan& plan, int rank, int ranks) : plan_(plan) {
@@ -26,7 +31,7 @@ SaveAndStop::SaveAndStop(const plan::JobPlan& plan, int rank, int ranks) : plan_
   if (plan.save.interval == 0)
     options.failures = plan.save.mtbf_hours > 0 ? plan.save.mtbf_hours * 3600
                                                 : plan::usual_seconds_between_failures(ranks);
-  options.end = end;
+  if (end) options.end = *end - seconds_of<std::chrono::system_clock>() + now();
   timer_.emplace(options, now());
 }
 
@@ -55,8 +60,7 @@ ExitCode SaveAndStop::code_of_end(const StepVotes& votes) const {
                            : ExitCode::terminated;
 }
 
-double SaveAndStop::now() {
-  return std::chrono::duration<double>(std::chrono::system_clock::now().time_since_epoch()).count();
-}
+/// Of a clock that nobody sets.
+double SaveAndStop::now() { return seconds_of<std::chrono::steady_clock>(); }
 
 }  // namespace tessera::train

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <charconv>
+#include <cmath>
 #include <cstdlib>
 #include <cstring>
 #include <string_view>
@@ -64,7 +65,7 @@ std::optional<double> job_end_from_environment() {
     double seconds = 0;
     const char* end = text + std::strlen(text);
     if (const auto [stop, error] = std::from_chars(text, end, seconds);
-        error == std::errc() && stop == end)
+        error == std::errc() && stop == end && std::isfinite(seconds))
       return seconds;
     require(std::string_view(name) != kOurEnd, ExitCode::usage,
             "{}={} is not a time in seconds since 1970, such as $(date -d '+1 hour' +%s)", name,

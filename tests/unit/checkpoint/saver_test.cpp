@@ -158,6 +158,7 @@ TEST_F(SaverTest, ASaverThatGoesAwayDropsItsSave) {
     saver.begin(options(), {2}, state.views());
   }
   EXPECT_EQ(newest(), 1);
+  EXPECT_EQ(folder_.entries(), 2u) << "step 1 and LATEST; what is not whole would fill the disk";
 }
 
 TEST_F(SaverTest, TwoAtOnceAreABug) {
