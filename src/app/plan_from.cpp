@@ -145,7 +145,7 @@ std::string text_of(const PricedRun& of) {
                       "predicted", "measured");
   for (const auto& rows : {overview(of.prediction), part_rows(of.prediction)})
     for (const metrics::PredictionRow& row : rows)
-      text += fmt::format("            {:<22}{:>12}{:>12}{:>9}\n", row.name, row.predicted,
+      text += fmt::format("            {:<22}{:>12} {:>11}{:>9}\n", row.name, row.predicted,
                           row.measured, row.difference);
   const std::string part = part_off_most(of.prediction);
   if (part.empty()) return text;

@@ -40,9 +40,11 @@ int run(const tessera::app::Args& args) {
                    fs::exists(run_folder) ? "is not a folder" : "does not exist");
   const fs::path folder = traces_folder(run_folder);
   const std::vector<CallTrace> traces = tessera::comm::traces_of_last_hang(folder);
-  tessera::require(!traces.empty(), tessera::ExitCode::usage,
-                   "there are no traces in {}: the job did not hang, or comm.trace_buf_size was 0",
-                   folder.string());
+  tessera::require(
+      !traces.empty(), tessera::ExitCode::usage,
+      "there are no traces in {}: the job did not hang, comm.trace_buf_size was 0, or the "
+      "folder could not be written",
+      folder.string());
   std::cout << fmt::format(
       "{} of {} ranks left their last calls in {}, the last at "
       "{:%Y-%m-%d %H:%M:%S} UTC\n",

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <atomic>
 #include <chrono>
+#include <cstdlib>
 #include <mutex>
 #include <thread>
 
@@ -11,11 +12,18 @@
 #include "node.hpp"
 #include "tessera/base/error.hpp"
 #include "tessera/base/keep.hpp"
+#include "tessera/base/log.hpp"
 
 namespace tessera::comm {
 namespace {
 
 constexpr std::size_t kPiece_bytes = std::size_t{1} << 30;
+
+bool is_overflow(int code) {
+  int kind = MPI_SUCCESS;
+  return code != MPI_SUCCESS && MPI_Error_class(code, &kind) == MPI_SUCCESS &&
+         kind == MPI_ERR_TRUNCATE;
+}
 
 template <class Function>
 void for_each_piece(std::size_t bytes, Function function) {
@@ -147,6 +155,17 @@ void MpiOperation::check_sizes(const std::vector<MPI_Status>& statuses) const {
   }
 }
 
+/// Open MPI may have written beyond the buffer: nothing in this process is sound any more, and
+/// destructors would find it.
+void MpiOperation::end_after_overflow(int source) const {
+  log::error(
+      "{}: rank {} sent more than rank {} expects (axis {}); the ranks disagree on counts or "
+      "order, "
+      "and debug.check_collectives = true finds where",
+      describe(info_), source, place_.rank, place_.axis);
+  std::_Exit(static_cast<int>(ExitCode::communication));
+}
+
 bool MpiOperation::transfers_done(bool block) {
   if (requests_.empty()) return true;
   static thread_local std::vector<MPI_Status> statuses;
@@ -156,8 +175,10 @@ bool MpiOperation::transfers_done(bool block) {
   const int code = block ? MPI_Waitall(count, requests_.data(), statuses.data())
                          : MPI_Testall(count, requests_.data(), &completed, statuses.data());
   if (code == MPI_ERR_IN_STATUS) {
-    for (const MPI_Status& status : statuses)
+    for (const MPI_Status& status : statuses) {
+      if (is_overflow(status.MPI_ERROR)) end_after_overflow(status.MPI_SOURCE);
       if (status.MPI_ERROR != MPI_ERR_PENDING) check_mpi(status.MPI_ERROR, call_, place_);
+    }
   }
   check_mpi(code, call_, place_);
   if (!completed) return false;

@@ -55,6 +55,7 @@ class MpiOperation final : public Request::State {
   void advance(bool block);  ///< completes transfers and runs the stages that became ready
   bool transfers_done(bool block);
   void check_sizes(const std::vector<MPI_Status>& statuses) const;
+  [[noreturn]] void end_after_overflow(int source) const;
   void drive(bool block);
   void fail(std::exception_ptr error);
   void give_up();

@@ -103,6 +103,15 @@ class ValueChecker {
     if (job_.checkpoint.folder.empty())
       wrong("checkpoint.folder",
             "checkpoint.folder is empty; name a folder inside job.dump_folder");
+    if (job_.comm.save_traces_folder.empty())
+      wrong("comm.save_traces_folder",
+            "comm.save_traces_folder is empty; name a folder inside job.dump_folder");
+    if (job_.comm.save_traces_file_prefix.find('/') != std::string::npos)
+      wrong("comm.save_traces_file_prefix",
+            "comm.save_traces_file_prefix is the beginning of a file's name, without '/'; name a "
+            "folder in comm.save_traces_folder");
+    if (job_.debug.dump_gradients && job_.debug.dump_gradients->empty())
+      wrong("debug.dump_gradients", "debug.dump_gradients is empty; name a folder");
     if (job_.job.dump_folder.empty())
       wrong("job.dump_folder", "job.dump_folder is empty; name the run's folder");
   }

@@ -77,7 +77,7 @@ std::string part_off_most(const Prediction& of) {
 std::string text_of(const Prediction& of) {
   std::string text = fmt::format("  predicted for {}, and measured:\n", of.of);
   for (const PredictionRow& row : overview(of))
-    text += fmt::format("    {:<13}{:>12}{:>12}{:>9}\n", row.name, row.predicted, row.measured,
+    text += fmt::format("    {:<13}{:>12} {:>11}{:>9}\n", row.name, row.predicted, row.measured,
                         row.difference);
   const std::string worst = part_off_most(of);
   if (worst.empty()) return text;

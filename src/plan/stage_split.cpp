@@ -66,8 +66,8 @@ Range cells_named(const ModelSpec& model, const std::string& typed, const char* 
   for (const model::UnitSpec& unit : model.units) known.push_back(unit.name);
   for (const model::CellSpec& cell : model.cells) known.push_back(cell.name);
   fail(ExitCode::usage,
-       "{}: \"{}\" is not a block or cell of {}{}. Blocks are layers.0 to layers.{}; cells of one "
-       "are, e.g., {}, {}",
+       "{}: \"{}\" is not a block or cell of {}{} (blocks are layers.0 to layers.{}; cells of one "
+       "are, e.g., {}, {})",
        key, typed, model.name, did_you_mean(typed, known), model.dimensions.layers - 1,
        model.cells[1].name, model.cells[2].name);
 }

@@ -70,6 +70,12 @@ class UnusedKeys : Rules {
     const char* no_pipeline = "parallelism.pipeline_parallel_degree is 1";
     warn(one_stage && !p.pipeline_parallel_split_points.empty(),
          "parallelism.pipeline_parallel_split_points", no_pipeline, {kPp});
+    warn(one_stage && p.module_fqns_per_model_part, "parallelism.module_fqns_per_model_part",
+         no_pipeline, {kPp});
+    warn(one_stage && p.pipeline_parallel_stage_map != "default",
+         "parallelism.pipeline_parallel_stage_map", no_pipeline, {kPp});
+    warn(one_stage && p.pipeline_parallel_layers_per_stage,
+         "parallelism.pipeline_parallel_layers_per_stage", no_pipeline, {kPp});
     warn(one_stage && !p.pipeline_parallel_schedule_csv.empty(),
          "parallelism.pipeline_parallel_schedule_csv", no_pipeline, {kPp});
     warn(one_stage && !p.pipeline_parallel_microbatch_steps.empty(),

@@ -3,8 +3,10 @@
 
 #include <fmt/format.h>
 
+#include <cerrno>
 #include <charconv>
 #include <cmath>
+#include <cstring>
 #include <fstream>
 #include <map>
 #include <optional>
@@ -93,7 +95,11 @@ class Reader {
 
   Table read() {
     std::ifstream in(file_);
-    require(in.good(), ExitCode::data, "cannot read the schedule {}", file_.string());
+    std::error_code ignored;
+    const bool is_folder = std::filesystem::is_directory(file_, ignored);
+    require(in.good() && !is_folder, ExitCode::data,
+            "cannot read the schedule {} ({}); check the path", file_.string(),
+            is_folder ? "it is a folder" : std::strerror(errno));
     for (std::string line; std::getline(in, line);) {
       if (++row_ == 1) line = without_byte_order_mark(line);
       if (!trimmed(line).empty()) take_row(line);

@@ -70,7 +70,8 @@ class HangWatch {
     for (const comm::CallTrace& trace : comm::traces_of_node(world_.size(), limit())) {
       try {
         write_file_atomically(file_of(trace.rank, ".json"), comm::text_of({&trace, 1}));
-      } catch (const Error&) {
+      } catch (const Error& error) {
+        log::warning("{}", error.what());
       }
     }
   }

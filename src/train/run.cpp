@@ -62,8 +62,11 @@ void print_job(RunContext& run, Trainer& trainer) {
 void announce(RunContext& run, Reporter& reporter, const LoadedState& start) {
   const plan::JobPlan& plan = run.plan;
   const plan::BatchPlan& batch = plan.batch();
-  if (plan.run.job_file && run.world.rank() == 0)
-    write_file_atomically(*plan.run.job_file, plan.run.toml);
+  if (plan.run.job_file && run.world.rank() == 0) {
+    constexpr FileErrors kErrors{ExitCode::environment, "job.save_config_file"};
+    make_folders(plan.run.job_file->parent_path(), kErrors);
+    write_file_atomically(*plan.run.job_file, plan.run.toml, kErrors);
+  }
   reporter.note(fmt::format("{}: {:.1f} M parameters, {} on {}, global batch {} x {} tokens",
                             run.model.name, static_cast<double>(run.model.parameter_count()) / 1e6,
                             plan.layout.to_string(), run.device.str(), batch.global_batch,

@@ -71,6 +71,9 @@ TrainingLoop::TrainingLoop(RunContext& run, Trainer& trainer, SaveAndStop& polic
       make_profile_folder(run.world.control(), trace->folder, "profiling.save_traces_folder");
     trace_.emplace(*trace, run.world, trainer);
   }
+  if (plan_.run.gradients_file && trainer.state().step == 0 && steps_follow)
+    make_profile_folder(run.world.control(), plan_.run.gradients_file->parent_path(),
+                        "debug.dump_gradients");
   if (run.world.rank() == 0)
     step_watch_.emplace([&trainer] { return trainer.whereabouts(); },
                         [](const std::string& line) { log::info("{}", line); });

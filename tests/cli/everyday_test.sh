@@ -51,9 +51,10 @@ says "by its name" named "named/checkpoint holds checkpoints of another model: l
 timeout 200 "$tessera" launch -n 2 -- train "$work/job.toml" --job.dump_folder "$work/asked" --training.steps 500000 --checkpoint.enable >"$work/asked.log" 2>&1 &
 job=$!
 until [ "$(made asked)" != "" ] || ! kill -0 $job 2>/dev/null; do sleep 0.05; done
-ln -s asked/checkpoint "$work/link"
+mkdir -p "$work/asked/checkpoint"; ln -s asked/checkpoint "$work/link"
 for folder in ../asked/checkpoint/ ../asked/other "$work/link"; do
-  check "its checkpoints are no other job's: $folder" "$(train 1 guest --checkpoint.enable --checkpoint.folder "$folder")" 3
+  timeout 200 "$tessera" train "$work/job.toml" --job.dump_folder "$work/guest" --checkpoint.enable --checkpoint.folder "$folder" >"$work/guest.log" 2>&1
+  check "its checkpoints are no other job's: $folder" $? 3
 done
 says "which names the folder" guest "/asked is in use by another job (host .*choose another checkpoint.folder"
 kill -TERM $job; wait $job

@@ -17,6 +17,8 @@ Declaration::Words schedules() {
   return words;
 }
 
+constexpr double kMostLayers = 1e6;
+
 }  // namespace
 
 OptionList parallelism_options() {
@@ -106,13 +108,16 @@ OptionList parallelism_options() {
           .is_ours(),
       OPTION(parallelism.pipeline_parallel_first_stage_less_layers,
              "Number of layers that the embedding counts as")
-          .at_least(0),
+          .at_least(0)
+          .at_most(kMostLayers),
       OPTION(parallelism.pipeline_parallel_last_stage_less_layers,
              "Number of layers that the output layer counts as")
-          .at_least(0),
+          .at_least(0)
+          .at_most(kMostLayers),
       OPTION(parallelism.pipeline_parallel_layers_per_stage,
              "Layers of a stage; none = one or two stages on each rank, as the schedule needs")
           .at_least(1)
+          .at_most(kMostLayers)
           .only_if(&pipelined),
       OPTION(parallelism.pipeline_parallel_schedule,
              "Order of forward and backward passes; case, - and _ are ignored")

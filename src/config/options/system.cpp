@@ -5,6 +5,8 @@ namespace tessera::config {
 
 namespace {
 
+constexpr double kMostSeconds = 1e9, kMostTraced = 1e9;  ///< more is a mistake
+
 OptionList communication() {
   return {
       OPTION(comm.backend,
@@ -16,13 +18,16 @@ OptionList communication() {
       OPTION(comm.init_timeout_seconds,
              "Timeout of a communication call until the first step ends; the job then ends with "
              "code 7")
-          .at_least(1),
+          .at_least(1)
+          .at_most(kMostSeconds),
       OPTION(comm.train_timeout_seconds, "Timeout of a communication call after the first step")
-          .at_least(1),
+          .at_least(1)
+          .at_most(kMostSeconds),
       OPTION(comm.save_timeout_seconds,
              "Timeout of a communication call while a checkpoint is saved or loaded, where ranks "
              "wait for the slowest disk; and of the end of a job that is done")
           .at_least(1)
+          .at_most(kMostSeconds)
           .is_ours(),
       OPTION(comm.trace_buf_size,
              "Number of collective calls in the file of each rank when a call hangs, at most 100; "
@@ -76,14 +81,17 @@ OptionList observation() {
       OPTION(profiling.profile_freq,
              "Steps between traces; each trace ends with a step that is a multiple of this")
           .at_least(1)
+          .at_most(kMostTraced)
           .with("profiling.enable_profiling"),
       OPTION(profiling.profiler_active, "Steps that a trace covers")
           .at_least(1)
+          .at_most(kMostTraced)
           .with("profiling.enable_profiling"),
       OPTION(profiling.profiler_warmup,
              "Steps before those of a trace; profile_freq must be at least profiler_warmup + "
              "profiler_active")
           .at_least(0)
+          .at_most(kMostTraced)
           .with("profiling.enable_profiling"),
       OPTION(profiling.enable_memory_snapshot,
              "Write what the memory of each rank holds over every profile_freq-th step, for "

@@ -108,7 +108,7 @@ TEST(RunSummary, CommandsFitWhatTheRunHas) {
   EXPECT_THAT(RunSummary(1, 30).text("run", Kept::nothing),
               HasSubstr("with --checkpoint.enable\n"));
   EXPECT_THAT(RunSummary(1, 30).text("run", Kept::only_loaded),
-              HasSubstr("without --checkpoint.load_only\n"));
+              HasSubstr("train without checkpoint.load_only, in another job.dump_folder\n"));
   EXPECT_THAT(RunSummary(1, 30).text("run", Kept::model), Not(HasSubstr("train longer")))
       << "no run can resume from a model alone";
 }

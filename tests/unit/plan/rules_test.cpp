@@ -78,9 +78,13 @@ TEST(Rules, TheStoredConfigurationReplacesNoOtherFile) {
   const auto saved_as = [](const char* name) { return mistake({"--job.save_config_file", name}); };
   EXPECT_EQ(saved_as("resolved.toml"), "");
   EXPECT_EQ(saved_as("configs/a.toml"), "");
-  for (const char* name : {"../a.toml", "/tmp/a.toml", "x/../../a.toml"})
+  for (const char* name : {"../a.toml", "/tmp/a.toml", "x/../../a.toml", ".", "x/", ""})
     EXPECT_THAT(saved_as(name), HasSubstr("is not the name of a file in job.dump_folder"));
-  EXPECT_THAT(saved_as("./metrics.jsonl"), HasSubstr("'./metrics.jsonl' is a file of the run"));
+  EXPECT_THAT(saved_as("./metrics.jsonl"),
+              HasSubstr("'./metrics.jsonl' is a file or folder of the run"));
+  for (const char* name : {".owner", "metrics.1.jsonl", "pipeline.svg", "sample.txt", "checkpoint",
+                           "comm_traces/a.toml", "tokens"})
+    EXPECT_THAT(saved_as(name), HasSubstr("is a file or folder of the run"));
   const config::test::JobFile job("[training]\nsteps = 3\n");
   const std::filesystem::path path = job.path();
   EXPECT_THAT(mistake({path.string(), "--job.dump_folder", path.parent_path().string(),
