@@ -163,7 +163,9 @@ void MpiOperation::end_after_overflow(int source) const {
       "order, "
       "and debug.check_collectives = true finds where",
       describe(info_), source, place_.rank, place_.axis);
-  std::_Exit(static_cast<int>(ExitCode::communication));
+  constexpr int kCode = static_cast<int>(ExitCode::communication);
+  MPI_Abort(MPI_COMM_WORLD, kCode);
+  std::_Exit(kCode);
 }
 
 bool MpiOperation::transfers_done(bool block) {

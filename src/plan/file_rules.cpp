@@ -41,15 +41,18 @@ class FileRules : Rules {
   /// Or a folder that is there.
   bool is_folder_of_the_run(const std::filesystem::path& name) const {
     std::error_code ignored;
-    const auto begins_with = [&](const std::string& folder) {
-      return *std::filesystem::path(folder).begin() == *name.begin();
+    const auto meets = [&](const std::string& named) {
+      std::filesystem::path folder = std::filesystem::path(named).lexically_normal();
+      if (!folder.has_filename()) folder = folder.parent_path();
+      const auto [a, b] = std::ranges::mismatch(folder, name);
+      return a == folder.end() || b == name.end();
     };
     const std::array folders{job_.checkpoint.folder, job_.comm.save_traces_folder,
                              job_.metrics.save_tb_folder, job_.profiling.save_traces_folder,
                              job_.profiling.save_memory_snapshot_folder};
     return std::filesystem::is_directory(job_.job.dump_folder / name, ignored) ||
            std::ranges::any_of(folders, [&](const std::string& folder) {
-             return !folder.empty() && begins_with(folder);
+             return !folder.empty() && folder != "." && meets(folder);
            });
   }
 

@@ -137,8 +137,8 @@ class Search {
   }
 
   const RankMoments& moments_of(const Variant& variant, const Pipeline& pipeline) {
-    const std::array key{variant[Knob::pp], variant[Knob::schedule], pipeline.microbatches,
-                         pipeline.rounds};
+    const std::array key{variant[Knob::pp], variant[Knob::schedule], variant[Knob::split],
+                         pipeline.microbatches, pipeline.rounds};
     const auto [at, is_new] = moments_.try_emplace(key);
     if (is_new) at->second = full_moments(pipeline, space_.schedule_of(variant));
     return at->second;
@@ -178,7 +178,7 @@ class Search {
   const Stack& stack_;
   std::size_t shown_;
   std::vector<StepBound> bounds_;
-  std::map<std::array<int, 4>, RankMoments> moments_;
+  std::map<std::array<int, 5>, RankMoments> moments_;
   std::priority_queue<Node, std::vector<Node>, decltype(&later)> nodes_{later};
   SearchResult out_;
 };

@@ -64,10 +64,12 @@ bool contains(const fs::path& folder, const fs::path& other) {
 std::vector<fs::path> shared_folders(const plan::JobPlan& plan) {
   if (!plan.save.enabled) return {};
   const fs::path run = without_links(plan.run.folder), own = without_links(plan.load.checkpoints);
+  if (run.empty() || own.empty()) return {};
   std::vector<fs::path> folders;
-  for (fs::path folder = own; !contains(folder, run); folder = folder.parent_path())
-    if (metrics::FolderLock::is_owned(folder) || (folder == own && !contains(run, own)))
-      folders.push_back(folder);
+  if (own != run && (!contains(run, own) || metrics::FolderLock::is_owned(own)))
+    folders.push_back(own);
+  for (fs::path above = own.parent_path(); !contains(above, run); above = above.parent_path())
+    if (metrics::FolderLock::is_owned(above)) folders.push_back(above);
   std::ranges::reverse(folders);
   return folders;
 }

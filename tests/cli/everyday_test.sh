@@ -56,6 +56,8 @@ for folder in ../asked/checkpoint/ ../asked/other "$work/link"; do
   timeout 200 "$tessera" train "$work/job.toml" --job.dump_folder "$work/guest" --checkpoint.enable --checkpoint.folder "$folder" >"$work/guest.log" 2>&1
   check "its checkpoints are no other job's: $folder" $? 3
 done
+timeout 200 "$tessera" train "$work/job.toml" --job.dump_folder "$work/asked/below" --checkpoint.enable --checkpoint.folder .. >"$work/below.log" 2>&1
+check "nor in the folder above" $? 3
 says "which names the folder" guest "/asked is in use by another job (host .*choose another checkpoint.folder"
 kill -TERM $job; wait $job
 check "a signal ends the run with 75" $? 75

@@ -85,6 +85,12 @@ TEST(Rules, TheStoredConfigurationReplacesNoOtherFile) {
   for (const char* name : {".owner", "metrics.1.jsonl", "pipeline.svg", "sample.txt", "checkpoint",
                            "comm_traces/a.toml", "tokens"})
     EXPECT_THAT(saved_as(name), HasSubstr("is a file or folder of the run"));
+  const auto beside = [](const char* folder, const char* name) {
+    return mistake({"--checkpoint.folder", folder, "--job.save_config_file", name});
+  };
+  EXPECT_EQ(beside("out/ckpt", "out/a.toml"), "");
+  EXPECT_THAT(beside("out/ckpt", "out"), HasSubstr("is a file or folder of the run"));
+  EXPECT_THAT(beside("./out/", "out/a.toml"), HasSubstr("is a file or folder of the run"));
   const config::test::JobFile job("[training]\nsteps = 3\n");
   const std::filesystem::path path = job.path();
   EXPECT_THAT(mistake({path.string(), "--job.dump_folder", path.parent_path().string(),
