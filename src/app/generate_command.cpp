@@ -57,12 +57,12 @@ int generate(const Options& options) {
   if (options.prompt || !options.print_ids)
     tokenizer = Tokenizer::load(resolved.job.model.hf_assets_path);
   const auto prompt = prompt_of(options, tokenizer ? &*tokenizer : nullptr);
-  for (const std::int32_t id : options.print_ids ? std::vector<std::int32_t>() : prompt)
-    tessera::require(
-        tokenizer->has(id), ExitCode::data,
-        "--prompt-ids: no token of the tokenizer has the id {}; choose another one, or "
-        "add --print-ids",
-        id);
+  if (!options.print_ids)
+    for (const std::int32_t id : prompt)
+      tessera::require(tokenizer->has(id), ExitCode::data,
+                       "--prompt-ids: no token of the tokenizer has the id {}; choose another one, "
+                       "or add --print-ids",
+                       id);
   const std::int64_t vocabulary = tokenizer ? tokenizer->vocab_size() : 0;
   tessera::train::Inference model(tessera::plan::plan_inference(resolved, vocabulary),
                                   static_cast<std::int64_t>(prompt.size()) + options.max_new_tokens,

@@ -60,11 +60,10 @@ struct Train {
   /// Short texts give fewer words than were asked for.
   void check_output() const {
     std::error_code ignored;
-    require(
-        !std::filesystem::exists(output, ignored) || std::filesystem::is_directory(output, ignored),
-        ExitCode::usage, "'{}' is a file; name a folder with --output", output);
-    const tessera::FileErrors errors{ExitCode::environment, "--output"};
     const bool is_new = !std::filesystem::exists(output, ignored);
+    require(is_new || std::filesystem::is_directory(output, ignored), ExitCode::usage,
+            "'{}' is a file; name a folder with --output", output);
+    const tessera::FileErrors errors{ExitCode::environment, "--output"};
     tessera::make_folders(output, errors);
     const std::filesystem::path there = data::tokenizer_file(output);
     { const tessera::AtomicFile tried(there, errors); }

@@ -160,8 +160,7 @@ void MpiOperation::check_sizes(const std::vector<MPI_Status>& statuses) const {
 void MpiOperation::end_after_overflow(int source) const {
   log::error(
       "{}: rank {} sent more than rank {} expects (axis {}); the ranks disagree on counts or "
-      "order, "
-      "and debug.check_collectives = true finds where",
+      "order, and debug.check_collectives = true finds where",
       describe(info_), source, place_.rank, place_.axis);
   constexpr int kCode = static_cast<int>(ExitCode::communication);
   MPI_Abort(MPI_COMM_WORLD, kCode);

@@ -62,10 +62,12 @@ std::vector<fs::path> files_in(const fs::path& folder) {
 /// The folder that glob() could not list, and why.
 thread_local std::pair<std::string, int> unreadable;
 
+/// The file system's own folder, which holds no data.
+bool is_lost_and_found(const fs::path& folder) { return folder.filename() == "lost+found"; }
+
 /// Not of files, after whose names a pattern may continue, and of folders that are not there.
 int note_unreadable(const char* path, int error_number) {
-  if (error_number == ENOTDIR || error_number == ENOENT) return 0;
-  if (fs::path(path).filename() == "lost+found") return 0;
+  if (error_number == ENOTDIR || error_number == ENOENT || is_lost_and_found(path)) return 0;
   unreadable = {path, error_number};
   return 1;
 }
@@ -91,8 +93,8 @@ void require_search_of(const fs::path& folders) {
   require_search_of(folders.parent_path());
   for (const fs::path& folder : matches_of(folders)) {
     std::error_code ignored;
-    if (folder.filename() == "lost+found") continue;  // the file system's
-    if (fs::is_directory(folder, ignored) && ::access(folder.c_str(), X_OK) != 0)
+    if (!is_lost_and_found(folder) && fs::is_directory(folder, ignored) &&
+        ::access(folder.c_str(), X_OK) != 0)
       fail_errno(ExitCode::data, "cannot search the folder", folder, errno);
   }
 }
